@@ -48,15 +48,15 @@ func run(args []string, stderr io.Writer) error {
 		return fmt.Errorf("-texts and -long take a number from 0, and there are no other arguments")
 	}
 
+	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
+		return err
+	}
 	docs, err := standardLibrary(filepath.Join(build.Default.GOROOT, "src"))
 	if err != nil {
 		return err
 	}
 	rows, err := derive(docs, *texts, *long)
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
 		return err
 	}
 	n, err := write(*out, rows)
