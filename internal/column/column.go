@@ -86,6 +86,19 @@ func (l *Leaf) Rows() int { return len(l.rows) }
 // Bytes is the size of the values held.
 func (l *Leaf) Bytes() int64 { return int64(len(l.values.Data)) }
 
+// RowBytes is the size of the values of one row.
+func (l *Leaf) RowBytes(row int) int64 {
+	from, to := l.entries(row)
+	if from == to {
+		return 0
+	}
+	start := int64(0)
+	if from > 0 {
+		start = l.values.Ends[from-1]
+	}
+	return l.values.Ends[to-1] - start
+}
+
 // AppendRow copies one row's entries: exactly one for a flat column, one or
 // more for a column inside a list.
 func (l *Leaf) AppendRow(entries ...parquet.Value) {

@@ -10,6 +10,7 @@ package publish
 import (
 	"bufio"
 	"io"
+	"os"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -18,7 +19,16 @@ import (
 const TempSuffix = ".tmp"
 
 // File publishes what write produces at path. The folder must exist.
-func File(fs vfs.FS, path string, write func(io.Writer) error) (err error) {
+func File(fs vfs.FS, path string, write func(io.Writer) error) error {
+	return file(fs, path, false, write)
+}
+
+// Private is File for a file that only its owner may read: it holds raw text.
+func Private(fs vfs.FS, path string, write func(io.Writer) error) error {
+	return file(fs, path, true, write)
+}
+
+func file(fs vfs.FS, path string, private bool, write func(io.Writer) error) (err error) {
 	tmp := path + TempSuffix
 	f, err := fs.Create(tmp, vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -32,6 +42,11 @@ func File(fs vfs.FS, path string, write func(io.Writer) error) (err error) {
 			_ = fs.Remove(tmp)
 		}
 	}()
+	if private && f.Fd() != vfs.InvalidFd { // in memory there are no permissions
+		if err = os.Chmod(tmp, 0o600); err != nil {
+			return err
+		}
+	}
 	w := bufio.NewWriterSize(f, 1<<20)
 	if err = write(w); err != nil {
 		return err
