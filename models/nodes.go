@@ -1,0 +1,134 @@
+package models
+
+import (
+	"encoding/binary"
+	"math"
+	"strconv"
+
+	"google.golang.org/protobuf/proto"
+
+	"localembed/models/onnxpb"
+)
+
+// nodes collects the nodes and initializers of a graph. Values are named by
+// counting behind a prefix, so that two collections never clash.
+type nodes struct {
+	prefix string
+	pb     onnxpb.GraphProto
+	count  int
+	consts map[string]string // integer constants that are there already, by their spelling
+}
+
+func newNodes(prefix string) *nodes {
+	return &nodes{prefix: prefix, consts: map[string]string{}}
+}
+
+func (n *nodes) fresh() string {
+	n.count++
+	return n.prefix + strconv.Itoa(n.count)
+}
+
+// op adds a node with one output and returns the output's name.
+func (n *nodes) op(kind string, inputs []string, attrs ...*onnxpb.AttributeProto) string {
+	return n.ops(kind, 1, inputs, attrs...)[0]
+}
+
+// ops adds a node with several outputs.
+func (n *nodes) ops(kind string, outputs int, inputs []string, attrs ...*onnxpb.AttributeProto) []string {
+	out := make([]string, outputs)
+	for i := range out {
+		out[i] = n.fresh()
+	}
+	n.pb.Node = append(n.pb.Node, &onnxpb.NodeProto{
+		OpType: proto.String(kind), Input: inputs, Output: out, Attribute: attrs,
+	})
+	return out
+}
+
+// name gives a value a name of its own.
+func (n *nodes) name(value, as string) {
+	n.pb.Node = append(n.pb.Node, &onnxpb.NodeProto{
+		OpType: proto.String("Identity"), Input: []string{value}, Output: []string{as},
+	})
+}
+
+// input declares an input of shape [items, length].
+func (n *nodes) input(name string) {
+	n.pb.Input = append(n.pb.Input, value(name, onnxpb.TensorProto_INT64, dim("items"), dim("length")))
+}
+
+// output declares an fp32 output of shape [items, width].
+func (n *nodes) output(name string, width int) {
+	n.pb.Output = append(n.pb.Output, value(name, onnxpb.TensorProto_FLOAT, dim("items"), size(width)))
+}
+
+// tensor adds an initializer.
+func (n *nodes) tensor(t *onnxpb.TensorProto) string {
+	n.pb.Initializer = append(n.pb.Initializer, t)
+	return t.GetName()
+}
+
+// ints is a vector of int64.
+func (n *nodes) ints(vs ...int64) string {
+	var raw []byte
+	for _, v := range vs {
+		raw = binary.LittleEndian.AppendUint64(raw, uint64(v))
+	}
+	return n.constant(onnxpb.TensorProto_INT64, []int64{int64(len(vs))}, raw)
+}
+
+// float is a scalar of fp32.
+func (n *nodes) float(v float64) string {
+	raw := binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(v)))
+	return n.constant(onnxpb.TensorProto_FLOAT, nil, raw)
+}
+
+func (n *nodes) constant(kind onnxpb.TensorProto_DataType, dims []int64, raw []byte) string {
+	spelling := kind.String() + string(raw)
+	if name, ok := n.consts[spelling]; ok {
+		return name
+	}
+	name := n.tensor(&onnxpb.TensorProto{
+		Name: proto.String(n.fresh()), DataType: proto.Int32(int32(kind)), Dims: dims, RawData: raw,
+	})
+	n.consts[spelling] = name
+	return name
+}
+
+// Attributes of nodes.
+
+func attrInt(name string, v int64) *onnxpb.AttributeProto {
+	return &onnxpb.AttributeProto{Name: proto.String(name), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(v)}
+}
+
+func attrInts(name string, vs ...int64) *onnxpb.AttributeProto {
+	return &onnxpb.AttributeProto{Name: proto.String(name), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: vs}
+}
+
+func attrFloat(name string, v float64) *onnxpb.AttributeProto {
+	return &onnxpb.AttributeProto{Name: proto.String(name), Type: onnxpb.AttributeProto_FLOAT.Enum(), F: proto.Float32(float32(v))}
+}
+
+func attrString(name, v string) *onnxpb.AttributeProto {
+	return &onnxpb.AttributeProto{Name: proto.String(name), Type: onnxpb.AttributeProto_STRING.Enum(), S: []byte(v)}
+}
+
+func value(name string, kind onnxpb.TensorProto_DataType, dims ...*onnxpb.TensorShapeProto_Dimension) *onnxpb.ValueInfoProto {
+	return &onnxpb.ValueInfoProto{Name: proto.String(name), Type: &onnxpb.TypeProto{
+		Value: &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{
+			ElemType: proto.Int32(int32(kind)), Shape: &onnxpb.TensorShapeProto{Dim: dims},
+		}},
+	}}
+}
+
+// dim is a dimension that is known only at run time.
+func dim(name string) *onnxpb.TensorShapeProto_Dimension {
+	return &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimParam{DimParam: name}}
+}
+
+// size is a dimension that is known.
+func size(n int) *onnxpb.TensorShapeProto_Dimension {
+	return &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: int64(n)}}
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

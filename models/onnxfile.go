@@ -1,0 +1,301 @@
+package models
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"localembed/internal/fault"
+	"localembed/models/onnxpb"
+)
+
+// onnxFile is a graph that the folder brings along. The head is appended to
+// its bytes as a second ModelProto: two messages in a row are one message whose
+// fields are merged, so that the weights are never touched.
+type onnxFile struct {
+	folder *folder
+	rel    string
+	files  []string // the file and its external data, relative to the folder
+	dir    string   // where the file really lies
+	bytes  int64
+	inputs []Input
+	output string // hidden states, or a vector where pooled
+	half   bool   // the output is fp16
+	pooled bool
+	dim    int // 0 if the graph does not say
+
+	flops       float64
+	dynamicInt8 bool
+}
+
+// roles of inputs by their names.
+var roles = map[string]Role{
+	"input_ids": IDs, "attention_mask": Mask, "token_type_ids": Types, "position_ids": Positions,
+}
+
+// maxONNX is the most that a protobuf message, and so a model.onnx, can have.
+const maxONNX = 1 << 31
+
+// appendedPrefix starts the names that the head adds to a foreign graph.
+const appendedPrefix = "localembed/"
+
+// onnxFile reads what a graph wants and gives. With hidden, a graph that also
+// gives a vector is asked for its hidden states.
+func (f *folder) onnxFile(rel string, hidden bool) (*onnxFile, error) {
+	path, err := filepath.EvalSymlinks(f.path(rel))
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return nil, fault.Of(err)
+	}
+	x := &onnxFile{folder: f, rel: rel, files: []string{rel}, dir: filepath.Dir(path)}
+	raw, err := x.read()
+	if err != nil {
+		return nil, err
+	}
+	x.bytes = int64(len(raw))
+	var m onnxpb.ModelProto
+	if err := proto.Unmarshal(raw, &m); err != nil || m.GetGraph() == nil {
+		return nil, f.refuse(rel, "it is not an ONNX model").Because(err).
+			Hinting("fetch the file again: it is damaged, or only a pointer to the real file")
+	}
+	for _, step := range []func(*onnxpb.ModelProto) error{
+		x.versions, x.readInputs, func(m *onnxpb.ModelProto) error { return x.readOutput(m.GetGraph(), hidden) }, x.external,
+	} {
+		if err := step(&m); err != nil {
+			return nil, err
+		}
+	}
+	x.count(m.GetGraph())
+	return x, nil
+}
+
+func (x *onnxFile) read() ([]byte, error) {
+	path := x.folder.path(x.rel)
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, fault.Of(err)
+	}
+	if st.Size() >= maxONNX {
+		return nil, x.folder.refuse(x.rel, "the file has %d bytes, more than an ONNX file can have", st.Size())
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fault.Of(err)
+	}
+	return raw, nil
+}
+
+// versions refuses what the head's nodes cannot be added to.
+func (x *onnxFile) versions(m *onnxpb.ModelProto) error {
+	for _, o := range m.GetOpsetImport() {
+		if (o.GetDomain() == "" || o.GetDomain() == "ai.onnx") && o.GetVersion() < 11 {
+			return x.folder.refuse(x.rel, "it uses operator set %d; 11 is the oldest that is supported", o.GetVersion()).
+				Hinting("export the model again with a current exporter")
+		}
+	}
+	for _, n := range m.GetGraph().GetNode() {
+		for _, name := range n.GetOutput() {
+			if strings.HasPrefix(name, appendedPrefix) {
+				return x.folder.refuse(x.rel, "its value %q has a name that localembed keeps for itself", name)
+			}
+		}
+	}
+	return nil
+}
+
+func (x *onnxFile) readInputs(m *onnxpb.ModelProto) error {
+	g := m.GetGraph()
+	weights := map[string]bool{} // old files list their weights among the inputs
+	for _, t := range g.GetInitializer() {
+		weights[t.GetName()] = true
+	}
+	for _, in := range g.GetInput() {
+		if weights[in.GetName()] {
+			continue
+		}
+		role, ok := roles[in.GetName()]
+		if !ok {
+			return x.folder.refuse(x.rel, "the graph has an input %q that localembed does not know", in.GetName()).
+				Hinting("known are input_ids, attention_mask, token_type_ids and position_ids")
+		}
+		kind := onnxpb.TensorProto_DataType(in.GetType().GetTensorType().GetElemType())
+		if kind != onnxpb.TensorProto_INT64 && kind != onnxpb.TensorProto_INT32 {
+			return x.folder.refuse(x.rel, "the input %q has elements of type %v, neither INT64 nor INT32", in.GetName(), kind)
+		}
+		x.inputs = append(x.inputs, Input{Name: in.GetName(), Role: role, Int32: kind == onnxpb.TensorProto_INT32})
+	}
+	if !slices.ContainsFunc(x.inputs, func(in Input) bool { return in.Role == IDs }) {
+		return x.folder.refuse(x.rel, "the graph has no input input_ids")
+	}
+	return nil
+}
+
+// readOutput chooses the output: a vector if there is one and it may be taken,
+// else hidden states.
+func (x *onnxFile) readOutput(g *onnxpb.GraphProto, hidden bool) error {
+	rank := func(v *onnxpb.ValueInfoProto) int { return len(v.GetType().GetTensorType().GetShape().GetDim()) }
+	find := func(want int, names ...string) *onnxpb.ValueInfoProto {
+		for _, name := range names {
+			for _, v := range g.GetOutput() {
+				if v.GetName() == name && rank(v) == want {
+					return v
+				}
+			}
+		}
+		return nil
+	}
+	var out *onnxpb.ValueInfoProto
+	if !hidden {
+		out = find(2, "sentence_embedding")
+	}
+	if out == nil {
+		out = find(3, "last_hidden_state", "token_embeddings")
+	}
+	if only := g.GetOutput(); out == nil && len(only) == 1 && (rank(only[0]) == 3 || rank(only[0]) == 2 && !hidden) {
+		out = only[0]
+	}
+	if out == nil {
+		var found []string
+		for _, v := range g.GetOutput() {
+			found = append(found, fmt.Sprintf("%q of rank %d", v.GetName(), rank(v)))
+		}
+		return x.folder.refuse(x.rel, "no output of the graph can be used: it has %s", strings.Join(found, ", ")).
+			Hinting("wanted is last_hidden_state or token_embeddings of rank 3, or sentence_embedding of rank 2")
+	}
+	kind := onnxpb.TensorProto_DataType(out.GetType().GetTensorType().GetElemType())
+	if kind != onnxpb.TensorProto_FLOAT && kind != onnxpb.TensorProto_FLOAT16 {
+		return x.folder.refuse(x.rel, "the output %q has elements of type %v, neither FLOAT nor FLOAT16", out.GetName(), kind)
+	}
+	x.output, x.half, x.pooled = out.GetName(), kind == onnxpb.TensorProto_FLOAT16, rank(out) == 2
+	dims := out.GetType().GetTensorType().GetShape().GetDim()
+	if d := dims[len(dims)-1].GetDimValue(); d > 0 && d <= 1<<24 {
+		x.dim = int(d)
+	}
+	return nil
+}
+
+// external checks the files that weights lie in: inside the folder of the
+// model file, and long enough.
+func (x *onnxFile) external(m *onnxpb.ModelProto) error {
+	for _, t := range tensorsOf(m.GetGraph()) {
+		if t.GetDataLocation() != onnxpb.TensorProto_EXTERNAL {
+			continue
+		}
+		var location string
+		var offset, length int64
+		for _, e := range t.GetExternalData() {
+			var err error
+			switch e.GetKey() {
+			case "location":
+				location = e.GetValue()
+			case "offset":
+				offset, err = strconv.ParseInt(e.GetValue(), 10, 64)
+			case "length":
+				length, err = strconv.ParseInt(e.GetValue(), 10, 64)
+			}
+			if err != nil || offset < 0 || length < 0 {
+				return x.folder.refuse(x.rel, "the tensor %q has the %s %q in its external data", t.GetName(), e.GetKey(), e.GetValue())
+			}
+		}
+		if !filepath.IsLocal(filepath.FromSlash(location)) {
+			return x.folder.refuse(x.rel, "the tensor %q lies in %q, which leads out of the model's folder", t.GetName(), location)
+		}
+		rel := filepath.Join(filepath.Dir(x.rel), filepath.FromSlash(location))
+		st, err := os.Stat(x.folder.path(rel))
+		if errors.Is(err, fs.ErrNotExist) {
+			return x.folder.refuse(x.rel, "its weights lie in %q, which is missing", location).
+				Hinting("fetch that file too, into the same folder")
+		}
+		if err != nil {
+			return fault.Of(err)
+		}
+		if !st.Mode().IsRegular() || offset > st.Size() || length > st.Size()-offset {
+			return x.folder.refuse(rel, "the tensor %q needs the bytes %d to %d, but the file has %d", t.GetName(), offset, offset+length, st.Size()).
+				Hinting("fetch the file again: it is cut off")
+		}
+		if !slices.Contains(x.files, rel) {
+			x.files = append(x.files, rel)
+			x.bytes += st.Size()
+		}
+	}
+	return nil
+}
+
+// tensorsOf collects every tensor of a graph, those of inner graphs included.
+func tensorsOf(g *onnxpb.GraphProto) []*onnxpb.TensorProto {
+	out := slices.Clone(g.GetInitializer())
+	for _, s := range g.GetSparseInitializer() {
+		out = append(out, s.GetValues(), s.GetIndices())
+	}
+	for _, n := range g.GetNode() {
+		for _, a := range n.GetAttribute() {
+			if a.GetT() != nil {
+				out = append(out, a.GetT())
+			}
+			out = append(out, a.GetTensors()...)
+			for _, inner := range append(slices.Clone(a.GetGraphs()), a.GetG()) {
+				if inner != nil {
+					out = append(out, tensorsOf(inner)...)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// count sums the work of the linear layers: matrix products with a constant.
+func (x *onnxFile) count(g *onnxpb.GraphProto) {
+	sizes := map[string]float64{}
+	for _, t := range g.GetInitializer() {
+		if d := t.GetDims(); len(d) == 2 {
+			sizes[t.GetName()] = float64(d[0]) * float64(d[1])
+		}
+	}
+	for _, n := range g.GetNode() {
+		switch n.GetOpType() {
+		case "DynamicQuantizeLinear", "DynamicQuantizeMatMul":
+			x.dynamicInt8 = true
+		}
+		switch n.GetOpType() {
+		case "MatMul", "Gemm", "FusedMatMul", "MatMulInteger", "DynamicQuantizeMatMul", "MatMulNBits":
+			if in := n.GetInput(); len(in) > 1 {
+				x.flops += 2 * sizes[in[1]]
+			}
+		}
+	}
+}
+
+// graph appends the head. The graph that is there takes a mask whether texts
+// are padded or not.
+func (x *onnxFile) graph(h head, _ bool) (Graph, error) {
+	raw, err := x.read()
+	if err != nil {
+		return Graph{}, err
+	}
+	n := newNodes(appendedPrefix)
+	value, mask := x.output, ""
+	if x.half {
+		value = n.float32(value)
+	}
+	for _, in := range x.inputs {
+		if in.Role == Mask {
+			mask = in.Name
+		}
+	}
+	output := appendedPrefix + "vector"
+	h.add(n, value, mask, output)
+	tail, err := proto.MarshalOptions{Deterministic: true}.Marshal(&onnxpb.ModelProto{Graph: &n.pb})
+	if err != nil {
+		return Graph{}, fault.New(fault.Internal, "the graph cannot be written").In(x.folder.path(x.rel)).Because(err)
+	}
+	return Graph{Proto: append(raw, tail...), DataDir: x.dir, Inputs: x.inputs, Output: output}, nil
+}
