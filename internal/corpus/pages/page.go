@@ -37,15 +37,9 @@ func Exploding(uncompressed, compressed int64) bool {
 	return uncompressed > ratioFloor && uncompressed/maxRatio > compressed
 }
 
-// nextPage reads pages up to and including the next data page.
-func (c *Column) nextPage() error {
-	_, err := c.nextPageOr(0)
-	return err
-}
-
-// nextPageOr is nextPage, but a data page of at most skip entries is jumped
-// over, and their number returned.
-func (c *Column) nextPageOr(skip int64) (skipped int64, err error) {
+// nextPage reads pages up to and including the next data page. A data page of
+// at most skip entries is jumped over instead, and their number returned.
+func (c *Column) nextPage(skip int64) (skipped int64, err error) {
 	for {
 		var h format.PageHeader
 		size, err := c.header(&h)

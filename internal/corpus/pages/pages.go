@@ -103,13 +103,10 @@ func (c *Column) Next() error {
 		}
 	}
 	for c.left == 0 {
-		if err := c.finishPage(); err != nil {
+		if err := c.endPage(); err != nil {
 			return err
 		}
-		if c.entries == c.chunk.NumValues {
-			return io.EOF
-		}
-		if err := c.nextPage(); err != nil {
+		if _, err := c.nextPage(0); err != nil {
 			return err
 		}
 	}
@@ -167,10 +164,10 @@ func (c *Column) Skip(n int64) error {
 	}
 	for n > 0 {
 		if c.left == 0 {
-			if c.entries == c.chunk.NumValues {
-				return io.EOF
+			if err := c.endPage(); err != nil {
+				return err
 			}
-			skipped, err := c.nextPageOr(n)
+			skipped, err := c.nextPage(n)
 			if err != nil {
 				return err
 			}
@@ -201,15 +198,24 @@ func (c *Column) skipRepeated(n int64) error {
 	return nil
 }
 
-// finishPage checks that a page's levels and values came out even.
-func (c *Column) finishPage() error {
+// endPage checks that a page's levels and values came out even; io.EOF if it
+// was the last one.
+func (c *Column) endPage() error {
+	if c.pending {
+		if _, err := c.Value(); err != nil {
+			return err
+		}
+	}
 	if c.wantNul >= 0 && c.nulls != c.wantNul {
 		return corrupt("a page declares %d nulls and holds %d", c.wantNul, c.nulls)
 	}
-	if c.entries > 0 && !c.values.done() {
+	if !c.values.done() {
 		return corrupt("a page holds more values than its levels say")
 	}
 	c.wantNul, c.nulls = -1, 0
+	if c.entries == c.chunk.NumValues {
+		return io.EOF
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"bytes"
 	"encoding/binary"
 	"slices"
 
@@ -205,7 +206,8 @@ func (v *values) take(n uint64) ([]byte, error) {
 func (v *values) done() bool {
 	switch v.layout {
 	case layoutFixed, layoutPrefix:
-		return len(v.data) == 0
+		// fastparquet writes eight zero bytes behind the values.
+		return len(v.data) <= 8 && len(bytes.Trim(v.data, "\x00")) == 0
 	case layoutLengths, layoutShared:
 		return len(v.data) == 0 && v.nums.left == 0
 	case layoutPacked:
