@@ -76,9 +76,9 @@ fn describe(tokenizer: &Tokenizer) -> Result<Facts, String> {
     let word = Encoding::from_tokens(vec![Token::new(0, "a".into(), (0, 1))], 0);
     let wrapped = tokenizer.post_process(word, None, true).map_err(|e| e.to_string())?;
     let special = wrapped.get_special_tokens_mask();
-    let head = special.iter().take_while(|&&s| s == 1).count() as u32;
-    let tail = special.len() as u32 - head - 1;
-    Ok(Facts { vocab_size, head, tail })
+    let head = special.iter().take_while(|&&s| s == 1).count();
+    let tail = special.len().checked_sub(head + 1).ok_or("the post-processor drops the text")?;
+    Ok(Facts { vocab_size, head: head as u32, tail: tail as u32 })
 }
 
 /// Encodes the documents in their order and returns how many it has encoded.
