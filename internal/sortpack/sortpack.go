@@ -67,6 +67,18 @@ func (l Limits) capacity(length int) int {
 	return max(1, min(l.Items, l.Tokens/length, l.Cells/length/length))
 }
 
+// Binding names the limit that ends a full batch of documents of one length.
+func (l Limits) Binding(length int) string {
+	switch n := l.capacity(length); {
+	case l.Items <= n:
+		return "batch-items"
+	case l.Cells/length/length <= n && l.Cells/length/length < l.Tokens/length:
+		return "batch-cells"
+	default:
+		return "batch-tokens"
+	}
+}
+
 // Plan cuts documents with the given token lengths (each at least 1) into
 // batches. Document i has lengths[i] tokens.
 func Plan(lengths []int32, limits Limits) []Batch {

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"localembed/internal/backfill"
+	"localembed/internal/corpus"
+	"localembed/internal/fault"
+	"localembed/internal/onnx"
+	"localembed/internal/shard"
+	"localembed/internal/tokenize"
+	"localembed/models"
+)
+
+// modelOptions are the flags that say how the model is read.
+func (f *flags) modelOptions(c *cobra.Command) models.Options {
+	o := models.Options{
+		Pooling: f.pooling, PromptName: f.promptName, MaxTokens: f.maxTokens, Dims: f.dims,
+		Precision: f.precision, ONNX: f.onnx,
+	}
+	if c.Flags().Changed("prompt") {
+		o.Prompt = &f.prompt
+	}
+	if b, err := strconv.ParseBool(f.normalize); err == nil {
+		o.Normalize = &b
+	}
+	return o
+}
+
+// session is what a subcommand opens and has to close.
+type session struct {
+	model     *models.Model
+	tokenizer *tokenize.Tokenizer
+	corpus    *corpus.Corpus
+	runtime   *onnx.Runtime
+	options   backfill.Options
+}
+
+func (s *session) close() {
+	if s.corpus != nil {
+		_ = s.corpus.Close()
+	}
+	if s.tokenizer != nil {
+		s.tokenizer.Close()
+	}
+	if s.runtime != nil {
+		_ = s.runtime.Close()
+	}
+}
+
+// open checks the flags and opens what a run or a plan reads: model, tokenizer and
+// corpus. Only a run needs ONNX Runtime.
+func (f *flags) open(c *cobra.Command, args []string, log *slog.Logger, withRuntime bool) (s *session, err error) {
+	if err := f.check(c); err != nil {
+		return nil, err
+	}
+	device, err := parseDevices(f.devices)
+	if err != nil {
+		return nil, err
+	}
+	if device.kind == "cuda" && withRuntime {
+		return nil, fault.New(fault.DeviceUnavailable, "this version has no CUDA devices").
+			Hinting("use --devices cpu; `localembed plan --devices cuda` plans with CUDA's limits")
+	}
+	s = &session{}
+	defer func() {
+		if err != nil {
+			s.close()
+			s = nil
+		}
+	}()
+	if s.model, err = models.Open(f.model, f.modelOptions(c)); err != nil {
+		return s, err
+	}
+	for _, w := range s.model.Warnings {
+		log.Warn(w)
+	}
+	recipe := s.model.Recipe
+	if device.kind == "fake" {
+		// Made-up vectors must never be taken for the model's.
+		digest := sha256.Sum256([]byte("fake device: " + recipe.ModelDigest))
+		recipe.ModelDigest = hex.EncodeToString(digest[:])
+	}
+	if s.tokenizer, err = tokenize.Open(s.model.TokenizerJSON, tokenize.Options{MaxTokens: recipe.MaxTokens, Prompt: recipe.Prompt}); err != nil {
+		return s, inModel(f.model, err)
+	}
+	out, err := filepath.Abs(f.out)
+	if err != nil {
+		return s, err
+	}
+	if s.corpus, err = corpus.Open(c.Context(), corpus.Options{
+		Args: args, Text: f.text, ID: f.id, Keep: f.keep, Limit: f.limit, OutDir: out,
+		WindowDocs: f.window, WindowBytes: f.windowBytes,
+	}); err != nil {
+		return s, err
+	}
+	meta := shard.Meta{Tool: "localembed " + version, Device: device.kind, Recipe: recipe}
+	if withRuntime {
+		if s.runtime, err = onnx.Load(f.ortLib); err != nil {
+			return s, err
+		}
+		meta.ONNXRuntime = s.runtime.Version()
+	}
+	s.options = backfill.Options{
+		Out: f.out, Store: f.store, Job: f.job(args, s), Corpus: s.corpus, Tokenizer: s.tokenizer,
+		PadID: int64(s.tokenizer.PadID()), Recipe: recipe, Limits: f.limits(device),
+		DropLong: f.onLong == "error", MaxFailed: f.maxFailed, Meta: meta, Yes: f.yes,
+		OpenDevices: device.opener(s.runtime, s.model), Log: log,
+	}
+	s.options.Job.Recipe = recipe
+	return s, nil
+}
+
+func (f *flags) job(args []string, s *session) backfill.Job {
+	job := backfill.Job{
+		Corpus: args, Model: f.model, Text: f.text, ID: f.id, Keep: f.keep, Limit: f.limit, OnLong: f.onLong,
+		Window: f.window, WindowBytes: f.windowBytes,
+		BatchTokens: f.batchTokens, BatchItems: f.batchItems, BatchCells: f.batchCells,
+	}
+	for _, file := range s.corpus.Files() {
+		job.Files = append(job.Files, backfill.JobFile{
+			Name: file.Name, Size: file.Size, ModTime: file.ModTime.UTC(), Footer: hex.EncodeToString(file.FooterSHA256[:]),
+		})
+	}
+	return job
+}
+
+// inModel names the model folder in an error of its tokenizer.
+func inModel(dir string, err error) error {
+	e := fault.Of(err)
+	if e.File == "" {
+		e.File = dir
+	}
+	return e
+}

@@ -1,0 +1,201 @@
+// Package backfill is the pipeline: it takes a corpus through keys, tokens, plans,
+// devices, store and shards, and reports what it did. It guarantees that
+//
+//   - shard N holds, in corpus order, every document of window N that could be
+//     embedded, and the dead letters of window N all others;
+//   - a window is planned once, in window order, and its plan is durable before
+//     its first batch runs; whatever happens at run time, a resumed run repeats
+//     the same batches, so that the shards come out with the same bytes;
+//   - no committed batch is computed again;
+//   - at most three windows are in memory, however large the corpus.
+//
+// # Flow
+//
+//	read     corpus → window → content keys → window digest        (one goroutine, keys on all cores)
+//	prepare  done? → claims and store → tokens → durable plan      (one goroutine, tokens on all cores)
+//	device   batch → vectors                                       (one goroutine and thread each)
+//	commit   all vectors that are ready → store, one sync          (one goroutine)
+//	publish  vectors of a finished window → shard, in window order (one goroutine)
+//
+// Stages hand windows on through channels, in one direction; a stage never waits
+// for a later one except for a free window.
+package backfill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sync/errgroup"
+
+	"localembed/internal/checkpoint"
+	"localembed/internal/column"
+	"localembed/internal/corpus"
+	"localembed/internal/fault"
+	"localembed/internal/key"
+	"localembed/internal/shard"
+	"localembed/internal/sortpack"
+	"localembed/internal/tokenize"
+)
+
+// windowsInFlight is how many windows are in memory at once: one that is read
+// and planned, one that the devices work on, one that is published.
+const windowsInFlight = 3
+
+// Tokenizer turns texts into token ids; see tokenize.Tokenizer.
+type Tokenizer interface {
+	// Encode appends the ids of the given documents to out, in this order.
+	Encode(ctx context.Context, texts *column.Arena, docs []int32, out *tokenize.Tokens) error
+}
+
+// Device is one inference session. It is used by one goroutine, which is locked
+// to its thread.
+type Device interface {
+	Name() string
+	// Run embeds items texts, each of length ids in ids (row by row), and writes
+	// items vectors into out. lengths holds the real lengths, or is nil where every text
+	// has exactly length tokens.
+	Run(ids []int64, items, length int, lengths []int32, out []float32) error
+	Close() error
+}
+
+// Options are everything a run needs. Fields without a comment are what their
+// type says.
+type Options struct {
+	FS        vfs.FS // nil is the operating system's
+	Out       string
+	Store     string // "" is OUT/.localembed
+	Job       Job    // what job.json records and compares
+	Corpus    *corpus.Corpus
+	Tokenizer Tokenizer
+	PadID     int64 // token id that fills up the shorter texts of a padded batch
+	Recipe    key.Recipe
+	Limits    sortpack.Limits
+	DropLong  bool    // a text over the token limit is a dead letter instead of cut
+	MaxFailed float64 // percent; 100 switches the check off
+	Meta      shard.Meta
+	Yes       bool // surplus parts may be deleted whatever their number
+
+	// OpenDevices is called before the first batch, and not at all where nothing has to
+	// be computed.
+	OpenDevices func() ([]Device, error)
+
+	Log      *slog.Logger
+	Progress func(Progress) // called every second, from a goroutine of its own
+}
+
+// run is one run of the pipeline.
+type run struct {
+	Options
+	fs      vfs.FS
+	store   *checkpoint.Store
+	layout  *shard.Layout
+	planner planner
+	names   []string // of the corpus's files
+	queue   queue
+	flight  inFlight
+	spare   buffers
+	free    chan *window      // windows that can be filled
+	texts   chan column.Arena // text arenas that can be filled
+	count   counters
+	unique  *distinct
+	started time.Time
+}
+
+// Run does the job, or what is left of it. The report is there also where the
+// run was interrupted or failed, as far as it came.
+func Run(ctx context.Context, o Options) (report *Report, err error) {
+	r := &run{Options: o, fs: o.FS, started: time.Now()}
+	if r.fs == nil {
+		r.fs = vfs.Default
+	}
+	for _, f := range o.Corpus.Files() {
+		r.names = append(r.names, f.Name)
+	}
+	if r.layout, err = shard.NewLayout(o.Corpus.Columns(), o.Corpus.HasID(), o.Corpus.Chunked(), o.Meta); err != nil {
+		return nil, err
+	}
+	lock, err := openOut(r.fs, o.Out, o.Job)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Release()
+	if err := writeJob(r.fs, o.Out, o.Job); err != nil {
+		return nil, err
+	}
+	if r.store, err = checkpoint.Open(StoreDir(r.Out, r.Store), checkpoint.Options{FS: o.FS, Owner: "localembed run --out " + o.Out}); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.store.Close()) }()
+	if err := r.readBack(ctx); err != nil {
+		return nil, err
+	}
+	r.unique = newDistinct(StateDir(o.Out))
+	defer r.unique.close()
+	err = r.pipeline(ctx)
+	report, reportErr := r.report()
+	return report, errors.Join(err, reportErr)
+}
+
+// pipeline starts every goroutine of the run and waits for them.
+func (r *run) pipeline(ctx context.Context) error {
+	r.free = make(chan *window, windowsInFlight)
+	for range windowsInFlight {
+		r.free <- &window{}
+	}
+	// A window's text is given back once it is tokenized, so two arenas serve
+	// all windows: one that is filled, one that is tokenized.
+	r.texts = make(chan column.Arena, 2)
+	r.texts <- column.Arena{}
+	r.texts <- column.Arena{}
+	r.planner = planner{store: r.store, tokenizer: r.Tokenizer, limits: r.Limits, dropLong: r.DropLong, durable: true, claimed: r.flight.claims}
+	r.queue.init()
+
+	group, ctx := errgroup.WithContext(ctx)
+	start := func(f func(context.Context) error) {
+		group.Go(func() error { return guard(func() error { return f(ctx) }) })
+	}
+	read := make(chan *window)
+	planned := make(chan *window, windowsInFlight)
+	results := make(chan result, 8)
+	dead := make(chan struct{}) // closed when nobody takes results any more
+
+	progressDone := make(chan struct{})
+	stopProgress := make(chan struct{})
+	go func() { defer close(progressDone); r.progress(stopProgress) }()
+
+	start(func(ctx context.Context) error { defer close(read); return r.read(ctx, read) })
+	start(func(ctx context.Context) error {
+		defer r.queue.close()
+		defer close(planned)
+		return r.prepare(ctx, read, planned)
+	})
+	start(func(ctx context.Context) error { defer close(results); return r.devices(ctx, results, dead) })
+	start(func(context.Context) error { defer close(dead); return r.commit(results) })
+	start(func(ctx context.Context) error { return r.publish(ctx, planned) })
+	// A run that stops must not leave the devices waiting for work.
+	stop := context.AfterFunc(ctx, r.queue.close)
+	err := group.Wait()
+	stop()
+	close(stopProgress)
+	<-progressDone
+	return err
+}
+
+// guard turns a panic, which is a defect of ours, into the end of the run: what was
+// committed stays intact.
+func guard(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			_, _ = fmt.Fprintf(os.Stderr, "%v\n%s", p, debug.Stack())
+			err = fault.New(fault.Internal, "unexpected: %v", p).
+				Hinting("this is a defect of localembed: please report it with the lines above; the same command goes on from what is committed")
+		}
+	}()
+	return f()
+}

@@ -1,0 +1,140 @@
+package backfill
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"localembed/internal/fault"
+	"localembed/internal/key"
+	"localembed/internal/publish"
+)
+
+const (
+	jobFile    = "job.json"
+	jobVersion = 1
+	maxJobSize = 64 << 20
+)
+
+// Job is what OUT is made from, as job.json records it before the first window:
+// with the shards it is all that another machine needs to go on.
+type Job struct {
+	Version     int        `json:"format_version"`
+	Corpus      []string   `json:"corpus"` // arguments, as given
+	Files       []JobFile  `json:"files"`
+	Model       string     `json:"model"`
+	Text        string     `json:"text"`
+	ID          string     `json:"id"`
+	Keep        []string   `json:"keep"`
+	Limit       int64      `json:"limit"` // 0 is none
+	OnLong      string     `json:"on_long"`
+	Window      int        `json:"window"`
+	WindowBytes int64      `json:"window_bytes"`
+	BatchTokens int        `json:"batch_tokens"` // 0 is the device's default, for the others too
+	BatchItems  int        `json:"batch_items"`
+	BatchCells  int        `json:"batch_cells"`
+	Recipe      key.Recipe `json:"recipe"`
+}
+
+// JobFile is a corpus file as it was when the run started. Files may change
+// between runs; the windows tell what that means.
+type JobFile struct {
+	Name    string    `json:"file"` // as in the shards' file column
+	Size    int64     `json:"size"`
+	ModTime time.Time `json:"mtime"`
+	Footer  string    `json:"footer_sha256"`
+}
+
+// ReadJob reads OUT/job.json; nil where there is none.
+func ReadJob(vfsys vfs.FS, out string) (*Job, error) {
+	path := filepath.Join(out, jobFile)
+	f, err := vfsys.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, outError(out, err)
+	}
+	defer func() { _ = f.Close() }()
+	var job Job
+	if err := json.NewDecoder(io.LimitReader(f, maxJobSize)).Decode(&job); err != nil {
+		return nil, fault.New(fault.Usage, "the job file cannot be read").In(path).Because(err).
+			Hinting("is this folder an output of localembed? give another --out, with --store to use the vectors that are there")
+	}
+	if job.Version != jobVersion {
+		return nil, fault.New(fault.Usage, "the job file has format version %d, this localembed reads version %d", job.Version, jobVersion).In(path).
+			Hinting("use the localembed that wrote it, or a new --out")
+	}
+	return &job, nil
+}
+
+func writeJob(vfsys vfs.FS, out string, job Job) error {
+	job.Version = jobVersion
+	return outError(out, publish.File(vfsys, filepath.Join(out, jobFile), func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(job)
+	}))
+}
+
+// compare refuses a run that would make something else in the same folder, and
+// names each difference.
+func (old *Job) compare(job Job, out string) error {
+	var diffs []string
+	differ := func(flag string, was, is any) {
+		diffs = append(diffs, fmt.Sprintf("%s was %v and is %v", flag, was, is))
+	}
+	check := func(flag string, was, is any) {
+		if was != is {
+			differ(flag, show(was), show(is))
+		}
+	}
+	if !slices.Equal(old.Corpus, job.Corpus) {
+		differ("the corpus", strings.Join(old.Corpus, " "), strings.Join(job.Corpus, " "))
+	}
+	if old.Recipe.ModelDigest != job.Recipe.ModelDigest {
+		differ("--model", fmt.Sprintf("%s (digest %.12s)", old.Model, old.Recipe.ModelDigest), fmt.Sprintf("%s (digest %.12s)", job.Model, job.Recipe.ModelDigest))
+	}
+	check("--pooling", old.Recipe.Pooling, job.Recipe.Pooling)
+	check("--normalize", old.Recipe.Normalize, job.Recipe.Normalize)
+	check("the prompt", old.Recipe.Prompt, job.Recipe.Prompt)
+	check("--max-tokens", old.Recipe.MaxTokens, job.Recipe.MaxTokens)
+	check("--dims", old.Recipe.Dims, job.Recipe.Dims)
+	check("--precision", old.Recipe.Precision, job.Recipe.Precision)
+	check("--text", old.Text, job.Text)
+	check("--id", old.ID, job.ID)
+	if !slices.Equal(old.Keep, job.Keep) {
+		differ("--keep", strings.Join(old.Keep, ","), strings.Join(job.Keep, ","))
+	}
+	check("--on-long", old.OnLong, job.OnLong)
+	check("--window", old.Window, job.Window)
+	check("--window-bytes", old.WindowBytes, job.WindowBytes)
+	check("--batch-tokens", old.BatchTokens, job.BatchTokens)
+	check("--batch-items", old.BatchItems, job.BatchItems)
+	check("--batch-cells", old.BatchCells, job.BatchCells)
+	if job.Limit != old.Limit && old.Limit != 0 && (job.Limit == 0 || job.Limit > old.Limit) {
+		// The one thing that may grow.
+	} else {
+		check("--limit", old.Limit, job.Limit)
+	}
+	if len(diffs) == 0 {
+		return nil
+	}
+	return fault.New(fault.Usage, "this folder was made with other flags: %s", strings.Join(diffs, "; ")).In(out).
+		Hinting("give a new --out and --store %s: vectors that are there are not computed again", StoreDir(out, ""))
+}
+
+func show(v any) any {
+	if s, ok := v.(string); ok {
+		return fmt.Sprintf("%q", s)
+	}
+	return v
+}

@@ -1,0 +1,124 @@
+package backfill
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"localembed/internal/checkpoint"
+	"localembed/internal/fault"
+	"localembed/internal/publish"
+	"localembed/internal/shard"
+)
+
+// StateDir is the folder inside OUT that holds all but the shards: the lock, the
+// progress and, by default, the store.
+func StateDir(out string) string { return filepath.Join(out, ".localembed") }
+
+// StoreDir is where a job keeps its store: --store, or a folder inside StateDir.
+func StoreDir(out, store string) string {
+	if store != "" {
+		return store
+	}
+	return filepath.Join(StateDir(out), "store")
+}
+
+// openOut takes the output folder for this run: one that is empty or ours, that
+// nobody else uses, and whose job is the same.
+func openOut(vfsys vfs.FS, out string, job Job) (*checkpoint.Lock, error) {
+	names, err := vfsys.List(out)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, outError(out, err)
+	}
+	old, err := ReadJob(vfsys, out)
+	if err != nil {
+		return nil, err
+	}
+	if old == nil {
+		for _, name := range names {
+			// A run that was killed before it wrote job.json leaves only these.
+			if name != ".localembed" && name != jobFile+publish.TempSuffix {
+				return nil, fault.New(fault.Usage, "the output folder is not empty and not one of ours (it has %q and no %s)", name, jobFile).In(out).
+					Hinting("give a new folder with --out")
+			}
+		}
+	}
+	if err := vfsys.MkdirAll(out, 0o755); err != nil {
+		return nil, outError(out, err)
+	}
+	lock, err := checkpoint.Acquire(vfsys, StateDir(out), "localembed run --out "+out)
+	if err != nil {
+		return nil, outError(out, err)
+	}
+	if old != nil {
+		err = old.compare(job, out)
+	}
+	if err == nil {
+		err = removeTemporary(vfsys, out)
+	}
+	if err != nil {
+		lock.Release()
+		return nil, err
+	}
+	return lock, nil
+}
+
+// removeTemporary deletes what a killed run left half written.
+func removeTemporary(vfsys vfs.FS, out string) error {
+	for _, dir := range []string{out, filepath.Join(out, shard.FailuresDir), StateDir(out)} {
+		names, err := vfsys.List(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return outError(out, err)
+		}
+		for _, name := range names {
+			if strings.HasSuffix(name, publish.TempSuffix) {
+				if err := vfsys.Remove(filepath.Join(dir, name)); err != nil {
+					return outError(out, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// outError gives an error of the file system the output folder's name where it
+// has no better one.
+func outError(out string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := fault.Of(err)
+	if e.Class == fault.Internal {
+		e = fault.New(fault.IOError, "the output could not be written").In(out).Because(err).
+			Hinting("check the folder and its permissions, then run the same command again")
+	}
+	if e.File == "" {
+		e.File = out
+	}
+	return e
+}
+
+// ourParts lists the parts in OUT that localembed made.
+func (r *run) ourParts() ([]shard.Part, error) {
+	parts, err := shard.List(r.fs, r.Out)
+	if err != nil {
+		return nil, outError(r.Out, err)
+	}
+	ours := parts[:0]
+	for _, p := range parts {
+		info, err := shard.Footer(r.fs, p.Path)
+		if err != nil {
+			return nil, outError(r.Out, err)
+		}
+		if info.State == shard.Good || info.State == shard.OtherVersion {
+			ours = append(ours, p)
+		}
+	}
+	return ours, nil
+}

@@ -1,0 +1,171 @@
+package backfill
+
+import (
+	"context"
+
+	"localembed/internal/checkpoint"
+	"localembed/internal/key"
+	"localembed/internal/sortpack"
+)
+
+// planner decides what a window has to compute. A run and `plan` share it; only
+// a run makes plans durable.
+type planner struct {
+	store     *checkpoint.Store // nil where there is none yet
+	tokenizer Tokenizer
+	limits    sortpack.Limits
+	dropLong  bool
+	durable   bool
+	claimed   func(key.Key) bool // whether an earlier, unfinished window computes the key
+}
+
+// plan fills the window's entries, tokens, dead letters, plan and pending batches.
+func (p *planner) plan(ctx context.Context, w *window) error {
+	if err := p.lookUp(w); err != nil {
+		return err
+	}
+	unfinished := w.unfinished()
+	fresh := w.fresh()
+	var todo []int32
+	for _, docs := range unfinished {
+		todo = append(todo, docs...)
+	}
+	todo = append(todo, fresh...)
+	if err := p.tokenizer.Encode(ctx, &w.Text, todo, &w.tokens); err != nil {
+		return err
+	}
+	for i, d := range todo {
+		w.tokenOf[d] = int32(i)
+	}
+	if p.dropLong {
+		fresh = w.dropLong(fresh)
+	}
+	lengths := make([]int32, len(fresh))
+	for i, d := range fresh {
+		lengths[i] = w.length(d)
+		w.claims[w.keys[d]] = struct{}{}
+	}
+	batches := sortpack.Plan(lengths, p.limits)
+	for _, b := range batches {
+		docs := make([]int32, len(b.Docs))
+		for i, j := range b.Docs {
+			docs[i] = fresh[j]
+		}
+		w.plan.Batches = append(w.plan.Batches, docs)
+		unfinished = append(unfinished, docs)
+	}
+	// A plan that is there already wins over new limits; only what it does not
+	// cover is planned by them.
+	if len(batches) > 0 && p.durable {
+		w.plan.Limits = p.limits
+		if err := p.store.PutPlan(w.digest, w.plan); err != nil {
+			return err
+		}
+	}
+	for _, docs := range unfinished {
+		w.pending = append(w.pending, w.work(docs))
+	}
+	w.left.Store(int32(len(w.pending)))
+	return nil
+}
+
+// lookUp asks who has or computes each key. Claims are asked before the store: an earlier
+// window gives up its claims only after its vectors are in the store, so that no
+// key can slip between the two questions.
+func (p *planner) lookUp(w *window) (err error) {
+	for i, k := range w.keys {
+		w.elsewhere[i] = p.claimed(k)
+	}
+	if p.store == nil {
+		return nil
+	}
+	wanted := func(i int) bool { return w.class[i] == "" && !w.elsewhere[i] }
+	if err := p.store.Lookup(w.keys, w.entries, wanted); err != nil {
+		return err
+	}
+	w.plan, _, err = p.store.Plan(w.digest, w.Len())
+	return err
+}
+
+// unfinished lists the batches of an existing plan that are not in the store,
+// and claims every key of the plan.
+func (w *window) unfinished() [][]int32 {
+	var batches [][]int32
+	for _, docs := range w.plan.Batches {
+		stored := true
+		for _, d := range docs {
+			w.claims[w.keys[d]] = struct{}{}
+			stored = stored && w.entries[d].Found
+		}
+		if !stored {
+			batches = append(batches, docs)
+		}
+	}
+	return batches
+}
+
+// fresh lists the first document of each key that nobody has and nobody computes.
+func (w *window) fresh() []int32 {
+	seen := make(map[key.Key]struct{})
+	var docs []int32
+	for i, k := range w.keys {
+		if w.class[i] != "" || w.elsewhere[i] || w.entries[i].Found {
+			continue
+		}
+		if _, ok := w.claims[k]; ok {
+			continue
+		}
+		if _, ok := seen[k]; !ok {
+			seen[k] = struct{}{}
+			docs = append(docs, int32(i))
+		}
+	}
+	return docs
+}
+
+// dropLong makes every document whose text is over the token limit a dead
+// letter, and returns the fresh documents that are left.
+func (w *window) dropLong(fresh []int32) []int32 {
+	long := map[key.Key]struct{}{}
+	for d, i := range w.tokenOf {
+		if i >= 0 && w.tokens.Truncated[i] {
+			long[w.keys[d]] = struct{}{}
+		}
+	}
+	for d, k := range w.keys {
+		_, cut := long[k]
+		if w.class[d] == "" && (cut || w.entries[d].Found && w.entries[d].Truncated) {
+			w.class[d] = tooLong
+		}
+	}
+	kept := fresh[:0]
+	for _, d := range fresh {
+		if w.class[d] == "" {
+			kept = append(kept, d)
+		}
+	}
+	return kept
+}
+
+// ids are the token ids of a tokenized document.
+func (w *window) ids(doc int32) []uint32 {
+	i := w.tokenOf[doc]
+	from := int64(0)
+	if i > 0 {
+		from = w.tokens.Ends[i-1]
+	}
+	return w.tokens.IDs[from:w.tokens.Ends[i]]
+}
+
+func (w *window) length(doc int32) int32 { return int32(len(w.ids(doc))) }
+
+// work makes a batch for a device from documents of the window.
+func (w *window) work(docs []int32) work {
+	b := work{window: w, docs: docs}
+	for _, d := range docs {
+		n := int(w.length(d))
+		b.real += n
+		b.longest = max(b.longest, n)
+	}
+	return b
+}

@@ -1,0 +1,126 @@
+package backfill
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"localembed/internal/key"
+	"localembed/internal/publish"
+)
+
+// reportFile is the report's name in OUT.
+const reportFile = "report.json"
+
+// Report says what a run did. Up to TruncatedRows it describes the whole job as
+// far as it is published, and from VectorsComputed on this process; tokens count computed
+// vectors only. VectorsReused is all of the job's vectors that this process did not
+// compute.
+type Report struct {
+	RowsIn           int64            `json:"rows_in"`
+	DocumentsIn      int64            `json:"documents_in"`
+	RowsEmbedded     int64            `json:"rows_embedded"` // documents in shards
+	RowsDeadLettered map[string]int64 `json:"rows_dead_lettered"`
+	UniqueTexts      int64            `json:"unique_texts"` // distinct content keys among the embedded
+	TruncatedRows    int64            `json:"truncated_rows"`
+
+	VectorsComputed int64                  `json:"vectors_computed"`
+	VectorsReused   int64                  `json:"vectors_reused"`
+	Tokens          int64                  `json:"tokens"`
+	PaddedTokens    int64                  `json:"padded_tokens"`
+	PaddingWaste    float64                `json:"padding_waste"` // 1 − tokens/padded_tokens
+	Batches         int64                  `json:"batches"`
+	Retries         int64                  `json:"retries"`
+	Splits          int64                  `json:"splits"`
+	ShardsWritten   int64                  `json:"shards_written"`
+	Seconds         float64                `json:"seconds"`
+	TokensPerSecond float64                `json:"tokens_per_second"` // from the devices' opening to their last batch
+	Stages          map[string]StageReport `json:"stages"`
+	Devices         []DeviceReport         `json:"devices"`
+
+	Recipe   key.Recipe        `json:"recipe"`
+	Versions map[string]string `json:"versions"`
+	Host     string            `json:"host"`
+}
+
+// StageReport is a stage's time in seconds. Devices add up over all devices.
+type StageReport struct {
+	Busy   float64 `json:"busy"`
+	Waited float64 `json:"waited"`
+}
+
+// DeviceReport is one device's share of the work.
+type DeviceReport struct {
+	Name      string  `json:"name"`
+	Batches   int64   `json:"batches"`
+	Tokens    int64   `json:"tokens"`
+	BusyShare float64 `json:"busy_share"` // inside Run, of the time from opening to the last batch
+	Dropped   string  `json:"dropped"`    // why it was given up, "" if it was not
+}
+
+// DeadLetters is the number of documents without a vector.
+func (r *Report) DeadLetters() int64 { return r.RowsDeadLettered["total"] }
+
+// report makes the report and writes it to OUT.
+func (r *run) report() (*Report, error) {
+	unique, err := r.unique.count()
+	if err != nil {
+		return nil, err
+	}
+	c := &r.count
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	host, _ := os.Hostname()
+	report := &Report{
+		RowsIn: c.rows, DocumentsIn: c.documents, RowsEmbedded: c.embedded,
+		RowsDeadLettered: deadLetters(c.dead), UniqueTexts: unique, TruncatedRows: c.truncated,
+		VectorsComputed: c.computed, VectorsReused: max(0, unique-c.computed),
+		Tokens: c.tokens, PaddedTokens: c.padded, PaddingWaste: waste(c.tokens, c.padded), Batches: c.batches,
+		ShardsWritten: c.written.Load(), Seconds: time.Since(r.started).Seconds(),
+		Stages: map[string]StageReport{}, Devices: []DeviceReport{},
+		Recipe: r.Recipe, Host: host,
+		Versions: map[string]string{"localembed": r.Meta.Tool, "onnxruntime": r.Meta.ONNXRuntime, "go": runtime.Version()},
+	}
+	working := c.last.Sub(c.opened).Seconds()
+	if c.tokens > 0 && working > 0 {
+		report.TokensPerSecond = float64(c.tokens) / working
+	}
+	for i := range stages {
+		m := &c.stages[i]
+		report.Stages[stageNames[i]] = StageReport{
+			Busy: time.Duration(m.busy.Load()).Seconds(), Waited: time.Duration(m.waited.Load()).Seconds(),
+		}
+	}
+	for i, name := range c.deviceNames {
+		d := DeviceReport{Name: name, Batches: c.deviceBatches[i], Tokens: c.deviceTokens[i]}
+		if working > 0 {
+			d.BusyShare = c.deviceBusy[i].Seconds() / working
+		}
+		report.Devices = append(report.Devices, d)
+	}
+	return report, outError(r.Out, publish.File(r.fs, filepath.Join(r.Out, reportFile), func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(report)
+	}))
+}
+
+// deadLetters lists every class, those without a document too, and the total.
+func deadLetters(counted map[string]int64) map[string]int64 {
+	all := map[string]int64{"total": 0}
+	for _, c := range inputClasses {
+		all[c] = counted[c]
+		all["total"] += counted[c]
+	}
+	return all
+}
+
+func waste(tokens, padded int64) float64 {
+	if padded == 0 {
+		return 0
+	}
+	return 1 - float64(tokens)/float64(padded)
+}
