@@ -45,6 +45,7 @@ type Options struct {
 	Pooling    string  // mean or cls; "" as the folder says
 	Normalize  *bool   // nil as the folder says
 	Prompt     *string // put before each text; nil as the folder says, "" none
+	Query      bool    // texts are queries: the folder's prompt for those is taken
 	PromptName string  // a prompt of the folder by its name; "" as the folder says
 	MaxTokens  int     // specials and prompt included; 0 as the folder says
 	Dims       int     // first components of a vector to keep; 0 as the folder says

@@ -16,8 +16,9 @@ type promptsConfig struct {
 	TruncateDim *int               `json:"truncate_dim"`
 }
 
-// prompt is what is put before each document: what the caller gave, else the
-// folder's first non-empty prompt named document, passage or corpus.
+// prompt is what is put before each text: what the caller gave, else the
+// folder's first non-empty prompt named document, passage or corpus, or query for
+// a query.
 func (f *folder) prompt(o Options, p pipeline) (string, error) {
 	var c promptsConfig
 	if _, err := f.json(promptsFile, &c); err != nil {
@@ -37,7 +38,11 @@ func (f *folder) prompt(o Options, p pipeline) (string, error) {
 		}
 		text = *named
 	default:
-		for _, name := range []string{"document", "passage", "corpus"} {
+		names := []string{"document", "passage", "corpus"}
+		if o.Query {
+			names = []string{"query"}
+		}
+		for _, name := range names {
 			if named := c.Prompts[name]; named != nil && *named != "" {
 				text = *named
 				break

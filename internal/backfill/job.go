@@ -1,6 +1,7 @@
 package backfill
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"localembed/internal/corpus"
 	"localembed/internal/fault"
 	"localembed/internal/key"
 	"localembed/internal/publish"
@@ -84,6 +86,9 @@ func writeJob(vfsys vfs.FS, out string, job Job) error {
 		return e.Encode(job)
 	}))
 }
+
+// TextColumn is the column that holds the texts.
+func (j *Job) TextColumn() string { return cmp.Or(j.Text, corpus.DefaultText) }
 
 // compare refuses a run that would make something else in the same folder, and
 // names each difference.
