@@ -51,12 +51,11 @@ func (r *run) prepareWindow(ctx context.Context, w *window) (err error) {
 		if err := r.planner.plan(ctx, w); err != nil {
 			return err
 		}
-		// Some dead letters are known only now: the texts that are too long.
-		if len(w.pending) == 0 {
-			why = r.compare(w)
-		}
+		// Some dead letters are known only now: the texts that are too long. They
+		// are part of the digest.
+		why = r.compare(w)
 	}
-	w.done = why == ""
+	w.done = why == "" && len(w.pending) == 0
 	if !w.done && w.old.State != shard.Missing {
 		r.Log.Info("shard is written again", "shard", shard.Name(w.Index), "why", why)
 	}

@@ -12,12 +12,16 @@ import (
 type Device struct {
 	DeviceName string
 	Dim        int
+	// Together makes each vector depend on its whole batch, as kernels do that are
+	// chosen by shape: a batch that is put together in another way shows.
+	Together bool
 	// Before is called at the start of each Run, if it is set; its error is the
 	// Run's, and nothing is computed.
 	Before func(ids []int64, items, length int, lengths []int32) error
 
-	runs   atomic.Int64
-	closed atomic.Bool
+	runs    atomic.Int64
+	vectors atomic.Int64
+	closed  atomic.Bool
 }
 
 // Name is the device's name.
@@ -25,6 +29,9 @@ func (d *Device) Name() string { return d.DeviceName }
 
 // Runs is how often Run computed a batch.
 func (d *Device) Runs() int64 { return d.runs.Load() }
+
+// Vectors is how many vectors Run computed.
+func (d *Device) Vectors() int64 { return d.vectors.Load() }
 
 // Closed reports whether Close was called.
 func (d *Device) Closed() bool { return d.closed.Load() }
@@ -44,9 +51,14 @@ func (d *Device) Run(ids []int64, items, length int, lengths []int32, out []floa
 		if lengths != nil {
 			n = int(lengths[i])
 		}
-		Vector(ids[i*length:i*length+n], out[i*d.Dim:(i+1)*d.Dim])
+		text := ids[i*length : i*length+n]
+		if d.Together {
+			text = append(append([]int64{}, text...), ids...)
+		}
+		Vector(text, out[i*d.Dim:(i+1)*d.Dim])
 	}
 	d.runs.Add(1)
+	d.vectors.Add(int64(items))
 	return nil
 }
 
