@@ -141,7 +141,7 @@ func ranVectors(j *job) int64 {
 // A device that fails ends the run with the row and the device; the same job goes
 // on with a good device.
 func TestAFailingDeviceEndsTheRun(t *testing.T) {
-	folder, _ := fiveWindows(t)
+	folder, rows := fiveWindows(t)
 	j := newJob(t, folder)
 	var runs atomic.Int64
 	j.before = func([]int64, int, int, []int32) error {
