@@ -93,7 +93,7 @@ func arrowType(n parquet.Node) (arrow.DataType, bool) {
 
 func arrowLeaf(t parquet.Type) (arrow.DataType, bool) {
 	switch lt := logical(t).(type) {
-	case *format.StringType:
+	case *format.StringType, *format.EnumType: // pyarrow goes by the Parquet type and sees an enum as bytes
 		return arrow.BinaryTypes.String, true
 	case *format.DateType:
 		return arrow.FixedWidthTypes.Date32, true
@@ -134,7 +134,7 @@ func arrowLeaf(t parquet.Type) (arrow.DataType, bool) {
 		return of, true
 	case *format.UUIDType:
 		return &arrow.FixedSizeBinaryType{ByteWidth: 16}, true
-	case *format.EnumType, *format.BsonType, *format.JsonType:
+	case *format.BsonType, *format.JsonType:
 		return arrow.BinaryTypes.Binary, true
 	case nil:
 		return arrowPhysical(t)
@@ -162,7 +162,7 @@ func arrowPhysical(t parquet.Type) (arrow.DataType, bool) {
 	case parquet.Int64:
 		return arrow.PrimitiveTypes.Int64, true
 	case parquet.Int96:
-		return arrow.FixedWidthTypes.Timestamp_ns, true
+		return &arrow.TimestampType{Unit: arrow.Nanosecond}, true
 	case parquet.Float:
 		return arrow.PrimitiveTypes.Float32, true
 	case parquet.Double:

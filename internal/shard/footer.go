@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 
 	"localembed/internal/fault"
 	"localembed/internal/key"
@@ -34,6 +35,9 @@ func (s State) String() string {
 	return [...]string{"good", "missing", "foreign", "damaged", "another format version"}[s]
 }
 
+// maxDim is far above any model's; it bounds what a damaged footer can ask for.
+const maxDim = 1 << 20
+
 // Info is what a footer says.
 type Info struct {
 	State  State
@@ -42,7 +46,9 @@ type Info struct {
 	Rows   int64
 	Dim    int
 	Digest [32]byte // shard digest; zero for dead letters
-	Meta   Meta
+	// Truncated is how many rows have a text that was cut; 0 for dead letters.
+	Truncated int64
+	Meta      Meta
 }
 
 // Footer reads a shard's footer, or a dead letters file's: two small reads. An
@@ -137,7 +143,9 @@ func (r *Reader) describe(size int64) Info {
 	if err := json.Unmarshal([]byte(recipe), &info.Meta.Recipe); err != nil {
 		return not(Damaged, "the recipe in the footer cannot be read: %v", err)
 	}
-	info.Dim = info.Meta.Recipe.Dims
+	if info.Dim = info.Meta.Recipe.Dims; info.Dim < 1 || info.Dim > maxDim {
+		return not(Damaged, "the recipe in the footer has %d dimensions", info.Dim)
+	}
 	info.Meta.Tool, _ = r.parquet.Lookup(metaTool)
 	info.Meta.ONNXRuntime, _ = r.parquet.Lookup(metaRuntime)
 	info.Meta.Device, _ = r.parquet.Lookup(metaDevice)
@@ -146,6 +154,10 @@ func (r *Reader) describe(size int64) Info {
 		n, err := hex.Decode(info.Digest[:], []byte(digest[:min(len(digest), 2*len(info.Digest))]))
 		if err != nil || n != len(info.Digest) || len(digest) != 2*n {
 			return not(Damaged, "the footer has no shard digest")
+		}
+		truncated, _ := r.parquet.Lookup(metaTruncated)
+		if info.Truncated, err = strconv.ParseInt(truncated, 10, 64); err != nil {
+			return not(Damaged, "the footer does not say how many texts were cut")
 		}
 		if err := r.bind(); err != nil {
 			return not(Damaged, "%v", err)
@@ -162,6 +174,9 @@ func (r *Reader) describe(size int64) Info {
 			}
 			if g.NumRows < 0 || from < 4 || m.TotalCompressedSize < 0 || from > size || m.TotalCompressedSize > size-from {
 				return not(Damaged, "a column lies outside the file")
+			}
+			if m.Codec != format.Zstd { // with lz4_raw the library takes memory without end
+				return not(Damaged, "a column is not compressed with zstd")
 			}
 		}
 	}

@@ -67,7 +67,7 @@ type flatColumn struct {
 // first if hasID, then the kept ones); chunked says that a text is an element of
 // a list. Names that clash with ours or with each other are a usage error.
 func NewLayout(fields []column.Field, hasID, chunked bool, meta Meta) (*Layout, error) {
-	if meta.Recipe.Dims < 1 {
+	if meta.Recipe.Dims < 1 || meta.Recipe.Dims > maxDim {
 		return nil, fault.New(fault.Internal, "a recipe with %d dimensions has no shards", meta.Recipe.Dims)
 	}
 	l := &Layout{meta: meta, fields: fields, hasID: hasID, chunked: chunked, dim: meta.Recipe.Dims}

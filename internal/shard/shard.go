@@ -43,6 +43,7 @@
 //	localembed.onnxruntime          version
 //	localembed.device               kind of device
 //	localembed.shard_digest         hex (shards only)
+//	localembed.truncated            rows whose text was cut, decimal (shards only)
 //	localembed.failures             "true" (dead letters only)
 //	ARROW:schema                    the Arrow schema, where every column has one (shards only):
 //	                                embedding is fixed_size_list<float>[dim]
@@ -81,6 +82,7 @@ const (
 	metaRuntime     = MetaPrefix + "onnxruntime"
 	metaDevice      = MetaPrefix + "device"
 	metaDigest      = MetaPrefix + "shard_digest"
+	metaTruncated   = MetaPrefix + "truncated"
 	metaFailures    = MetaPrefix + "failures"
 	metaArrow       = "ARROW:schema"
 )

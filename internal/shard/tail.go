@@ -34,7 +34,7 @@ func (b *body) Write(p []byte) (int, error) {
 
 // finish ends the file. All row groups must have been flushed. exact tells for
 // each leaf column whether it was written with bounds.
-func (b *body) finish(w *parquet.GenericWriter[any], exact []bool) error {
+func (b *body) finish(w *parquet.Writer, exact []bool) error {
 	b.held = true
 	if err := w.Close(); err != nil {
 		return err

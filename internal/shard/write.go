@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/parquet-go/parquet-go"
@@ -38,6 +39,7 @@ type Rows struct {
 	Chunk     []int32     // from 0; nil unless chunked
 	Columns   *column.Set // id first if any, then kept columns, of the layout's fields
 	Keys      []key.Key   // content keys
+	Truncated int64       // how many of Docs have a truncated text; the footer says it too
 	Fetch     Fetch
 }
 
@@ -61,7 +63,9 @@ func (l *Layout) write(out io.Writer, path string, digest [32]byte, r Rows) erro
 	if err != nil {
 		return err
 	}
-	options = append(options, parquet.KeyValueMetadata(metaDigest, hex.EncodeToString(digest[:])))
+	options = append(options,
+		parquet.KeyValueMetadata(metaDigest, hex.EncodeToString(digest[:])),
+		parquet.KeyValueMetadata(metaTruncated, strconv.FormatInt(r.Truncated, 10)))
 	if l.arrow != "" {
 		options = append(options, parquet.KeyValueMetadata(metaArrow, l.arrow))
 	}
@@ -102,7 +106,7 @@ func (l *Layout) cut(docs []int32, cols *column.Set, limit int64) ([]int32, int6
 
 // writer is a Parquet file being written.
 type writer struct {
-	*parquet.GenericWriter[any]
+	*parquet.Writer
 	body  *body
 	exact []bool // by leaf column: written with bounds
 }
@@ -131,7 +135,11 @@ func newWriter(out io.Writer, schema *parquet.Schema, options []parquet.WriterOp
 			panic(fmt.Sprintf("column %v has index %d and place %d", path, info.ColumnIndex, i))
 		}
 	}
-	return &writer{parquet.NewGenericWriter[any](b, options...), b, exact}
+	// The generic writer that is to replace this one makes functions that convert
+	// Go values on its way, which panic for columns like ours that have no Go type.
+	//lint:ignore SA1019 see above
+	w := parquet.NewWriter(b, options...) //nolint:staticcheck // see above
+	return &writer{w, b, exact}
 }
 
 func hasBounds(n parquet.Node) bool {
@@ -146,7 +154,7 @@ func hasBounds(n parquet.Node) bool {
 	}
 }
 
-func (w *writer) finish() error { return w.body.finish(w.GenericWriter, w.exact) }
+func (w *writer) finish() error { return w.body.finish(w.Writer, w.exact) }
 
 // chunk writes some rows at a time, column by column, and keeps its memory.
 type chunk struct {
