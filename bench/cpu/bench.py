@@ -52,6 +52,8 @@ def main() -> None:
 
     cores = len(os.sched_getaffinity(0))
     print(f"{corpus}, {cores} cores, {args.rounds} rounds")
+    if (load := os.getloadavg()[0]) > 0.5:
+        print(f"other programs run here (load {load:.1f}): they slow the three unequally, so repeat this on a quiet machine")
     ceiling = Ceiling(cores)
     reference = Reference(corpus, args.limit)
     localembed(corpus, 64)  # warms the page cache
@@ -131,7 +133,7 @@ class Reference:
                 "LD_LIBRARY_PATH": ":".join(map(str, libraries)),
                 "CUDA_VISIBLE_DEVICES": "",
                 "HF_HUB_OFFLINE": "1",
-                "TOKENIZERS_PARALLELISM": "true",
+                "TQDM_DISABLE": "1",
             })
         self.answer()
 
