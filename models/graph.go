@@ -6,7 +6,7 @@ import "fmt"
 // [items, Dim] in fp32.
 type Graph struct {
 	Proto   []byte  // a ModelProto in wire format
-	DataDir string  // the folder that its external data is relative to
+	DataDir string  // the folder that its external data lies in, "" if it has none
 	Inputs  []Input // each [items, length], row-major
 	Output  string
 	Dim     int

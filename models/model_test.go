@@ -436,7 +436,7 @@ func TestExternalDataStaysInside(t *testing.T) {
 		"absolute":        {"/etc/passwd", "0", "16", "leads out of the model's folder"},
 		"empty":           {"", "0", "16", "leads out of the model's folder"},
 		"missing":         {"no", "0", "16", `its weights lie in "no", which is missing`},
-		"past the end":    {"model.onnx_data", "5", "16", "needs the bytes 5 to 21, but the file has 20"},
+		"past the end":    {"model.onnx_data", "5", "16", "needs 16 bytes from byte 5 on, but the file has 20"},
 		"offset overflow": {"model.onnx_data", "9223372036854775807", "16", "but the file has 20"},
 		"negative":        {"model.onnx_data", "-4", "16", `the offset "-4"`},
 		"no number":       {"model.onnx_data", "0", "x", `the length "x"`},

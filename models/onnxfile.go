@@ -23,7 +23,7 @@ type onnxFile struct {
 	folder *folder
 	rel    string
 	files  []string // the file and its external data, relative to the folder
-	dir    string   // where the file really lies
+	dir    string   // where external data really lies, "" if there is none
 	bytes  int64
 	inputs []Input
 	output string // hidden states, or a vector where pooled
@@ -49,14 +49,7 @@ const appendedPrefix = "localembed/"
 // onnxFile reads what a graph wants and gives. With hidden, a graph that also
 // gives a vector is asked for its hidden states.
 func (f *folder) onnxFile(rel string, hidden bool) (*onnxFile, error) {
-	path, err := filepath.EvalSymlinks(f.path(rel))
-	if err == nil {
-		path, err = filepath.Abs(path)
-	}
-	if err != nil {
-		return nil, fault.Of(err)
-	}
-	x := &onnxFile{folder: f, rel: rel, files: []string{rel}, dir: filepath.Dir(path)}
+	x := &onnxFile{folder: f, rel: rel, files: []string{rel}}
 	raw, err := x.read()
 	if err != nil {
 		return nil, err
@@ -64,7 +57,7 @@ func (f *folder) onnxFile(rel string, hidden bool) (*onnxFile, error) {
 	x.bytes = int64(len(raw))
 	var m onnxpb.ModelProto
 	if err := proto.Unmarshal(raw, &m); err != nil || m.GetGraph() == nil {
-		return nil, f.refuse(rel, "it is not an ONNX model").Because(err).
+		return nil, f.refuse(rel, "it is not an ONNX model").
 			Hinting("fetch the file again: it is damaged, or only a pointer to the real file")
 	}
 	for _, step := range []func(*onnxpb.ModelProto) error{
@@ -209,7 +202,7 @@ func (x *onnxFile) external(m *onnxpb.ModelProto) error {
 		if !filepath.IsLocal(filepath.FromSlash(location)) {
 			return x.folder.refuse(x.rel, "the tensor %q lies in %q, which leads out of the model's folder", t.GetName(), location)
 		}
-		rel := filepath.Join(filepath.Dir(x.rel), filepath.FromSlash(location))
+		rel := x.dataFile(location)
 		st, err := os.Stat(x.folder.path(rel))
 		if errors.Is(err, fs.ErrNotExist) {
 			return x.folder.refuse(x.rel, "its weights lie in %q, which is missing", location).
@@ -219,15 +212,53 @@ func (x *onnxFile) external(m *onnxpb.ModelProto) error {
 			return fault.Of(err)
 		}
 		if !st.Mode().IsRegular() || offset > st.Size() || length > st.Size()-offset {
-			return x.folder.refuse(rel, "the tensor %q needs the bytes %d to %d, but the file has %d", t.GetName(), offset, offset+length, st.Size()).
+			return x.folder.refuse(rel, "the tensor %q needs %d bytes from byte %d on, but the file has %d", t.GetName(), length, offset, st.Size()).
 				Hinting("fetch the file again: it is cut off")
 		}
-		if !slices.Contains(x.files, rel) {
-			x.files = append(x.files, rel)
-			x.bytes += st.Size()
+		if slices.Contains(x.files, rel) {
+			continue
 		}
+		dir, _, err := realPath(x.folder.path(rel))
+		if err != nil {
+			return fault.Of(err)
+		}
+		if x.dir != "" && x.dir != dir {
+			return x.folder.refuse(x.rel, "its weights lie in several folders, which is not supported").
+				Hinting("save the model with all external data in one file")
+		}
+		x.dir = dir
+		x.files = append(x.files, rel)
+		x.bytes += st.Size()
 	}
 	return nil
+}
+
+// dataFile is a file of external data, relative to the folder.
+func (x *onnxFile) dataFile(location string) string {
+	return filepath.Join(filepath.Dir(x.rel), filepath.FromSlash(location))
+}
+
+// linked rewrites each location to the name of the real file in x.dir. A hub's
+// cache holds links to files with other names in another folder, and ONNX
+// Runtime follows none out of a folder.
+func (x *onnxFile) linked(raw []byte) ([]byte, error) {
+	var m onnxpb.ModelProto
+	if err := proto.Unmarshal(raw, &m); err != nil {
+		return nil, err
+	}
+	for _, t := range tensorsOf(m.GetGraph()) {
+		for _, e := range t.GetExternalData() {
+			if e.GetKey() != "location" || t.GetDataLocation() != onnxpb.TensorProto_EXTERNAL {
+				continue
+			}
+			_, name, err := realPath(x.folder.path(x.dataFile(e.GetValue())))
+			if err != nil {
+				return nil, err
+			}
+			e.Value = &name
+		}
+	}
+	return proto.MarshalOptions{Deterministic: true}.Marshal(&m)
 }
 
 // tensorsOf collects every tensor of a graph, those of inner graphs included.
@@ -278,8 +309,11 @@ func (x *onnxFile) count(g *onnxpb.GraphProto) {
 // are padded or not.
 func (x *onnxFile) graph(h head, _ bool) (Graph, error) {
 	raw, err := x.read()
+	if err == nil && x.dir != "" {
+		raw, err = x.linked(raw)
+	}
 	if err != nil {
-		return Graph{}, err
+		return Graph{}, fault.Of(err)
 	}
 	n := newNodes(appendedPrefix)
 	value, mask := x.output, ""

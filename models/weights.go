@@ -1,11 +1,14 @@
 package models
 
 import (
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
 
+	"localembed/internal/fault"
 	"localembed/models/onnxpb"
 	"localembed/models/safetensors"
 )
@@ -26,18 +29,19 @@ type tensors struct {
 // prefixes with which the file holds the tensor known.
 func (f *folder) tensors(rel, known string, prefixes ...string) (*tensors, error) {
 	all, err := safetensors.Open(f.path(rel))
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return nil, fault.Of(err) // the disk's fault, not the file's
+	}
 	if err != nil {
 		return nil, f.refuse(rel, "%v", err).
 			Hinting("fetch the file again: it is damaged or is no safetensors file")
 	}
-	file, err := filepath.EvalSymlinks(f.path(rel))
-	if err == nil {
-		file, err = filepath.Abs(file)
-	}
+	dir, name, err := realPath(f.path(rel))
 	if err != nil {
-		return nil, f.refuse(rel, "%v", err)
+		return nil, fault.Of(err)
 	}
-	t := &tensors{folder: f, rel: rel, dir: filepath.Dir(file), name: filepath.Base(file), all: all}
+	t := &tensors{folder: f, rel: rel, dir: dir, name: name, all: all}
 	for _, x := range all {
 		t.bytes += x.Length
 	}
@@ -49,6 +53,17 @@ func (f *folder) tensors(rel, known string, prefixes ...string) (*tensors, error
 	}
 	return nil, f.refuse(rel, "the tensor %q is missing", known).
 		Hinting("take the weights that belong to config.json")
+}
+
+// realPath is the absolute folder and the name of a file, links resolved.
+func realPath(path string) (dir, name string, err error) {
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return "", "", err
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return "", "", err
+	}
+	return filepath.Dir(path), filepath.Base(path), nil
 }
 
 // check refuses a tensor that is absent or not fp32 of the wanted shape.

@@ -61,7 +61,7 @@ func (s *Session) open(masked bool) (*opened, error) {
 	}
 	sess, err := s.load(g)
 	if err != nil {
-		return nil, fault.New(fault.ModelRefused, "%s: ONNX Runtime %s cannot open the model's graph", s.name, ort.GetVersion()).In(g.DataDir).Because(err).
+		return nil, fault.New(fault.ModelRefused, "%s: ONNX Runtime %s cannot open the model's graph", s.name, ort.GetVersion()).Because(err).
 			Hinting("if the graph came with the model, export it again; if localembed built it, report this message")
 	}
 	g.Proto = nil // the library has its own copy
@@ -82,6 +82,9 @@ func (s *Session) load(g models.Graph) (*ort.DynamicAdvancedSession, error) {
 		// Spinning threads would take the cores from the tokenizer.
 		func() error { return o.AddSessionConfigEntry("session.intra_op.allow_spinning", "0") },
 		func() error {
+			if g.DataDir == "" {
+				return nil
+			}
 			return o.AddSessionConfigEntry("session.model_external_initializers_file_folder_path", g.DataDir)
 		},
 	} {

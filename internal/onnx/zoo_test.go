@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"localembed/internal/fault"
@@ -153,5 +154,42 @@ func TestZooRefusals(t *testing.T) {
 				t.Errorf("got %#v, want the message %q", f, want)
 			}
 		})
+	}
+}
+
+// An ONNX file and its external data as links into another folder, under other
+// names, as a hub's cache lays them out.
+func TestLinkedExternalData(t *testing.T) {
+	from := zoo(t, "xlmr-unigram-external")
+	dir, blobs := t.TempDir(), t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(dir, "onnx"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"onnx/model.onnx", "onnx/model.onnx_data"} {
+		blob := filepath.Join(blobs, string(rune('a'+i)))
+		if err := os.Rename(filepath.Join(dir, name), blob); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(blob, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rt := load(t)
+	var got [2][]float32
+	for i, folder := range []string{from, dir} {
+		m, err := models.Open(folder, models.Options{ONNX: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[i] = make([]float32, m.Recipe.Dims)
+		if err := cpu(t, rt, m).Run([]int64{0, 5, 9, 2}, 1, 4, nil, got[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(got[0], got[1]) {
+		t.Error("the linked folder gives other vectors")
 	}
 }
