@@ -158,6 +158,10 @@ func encrypted(footer []byte) bool {
 
 // check refuses what the schema alone does not show.
 func (o *opened) check() error {
+	for _, leaf := range leavesOf(o.pq.Root()) {
+		// A leaf that is annotated as a group has no kind: asking panics.
+		_, _ = leaf.Type().Kind(), leaf.Type().Length()
+	}
 	meta := o.pq.Metadata()
 	for _, kv := range meta.KeyValueMetadata {
 		if strings.HasPrefix(kv.Key, ownPrefix) {
