@@ -182,3 +182,30 @@ func TestAPanicEndsTheRun(t *testing.T) {
 	j.run()
 	j.check(rows)
 }
+
+// What was planned is computed as planned, also by a process with other limits:
+// a machine that died may be followed by a larger one.
+func TestAPlanWinsOverNewLimits(t *testing.T) {
+	folder, _ := fiveWindows(t)
+	oneWindow := func(j *job) { j.limits, j.together, j.window = padded, true, 1000 }
+	want, _ := undisturbed(t, folder, oneWindow)
+	j := newJob(t, folder)
+	oneWindow(j)
+	var runs atomic.Int64
+	ctx, stop := context.WithCancelCause(context.Background())
+	j.before = func([]int64, int, int, []int32) error {
+		if runs.Add(1) == 10 {
+			stop(fault.New(fault.Interrupted, "stopped by the test"))
+		}
+		return nil
+	}
+	if _, err := j.try(ctx); !fault.Is(err, fault.Interrupted) {
+		t.Fatalf("error is %v", err)
+	}
+	j.before = nil
+	j.limits = sortpack.Limits{Tokens: 5000, Items: 100, Cells: 1 << 20, MinTokens: 1}
+	j.run()
+	if !maps.Equal(want, j.sums()) {
+		t.Error("the shards are not those of the first plan")
+	}
+}
