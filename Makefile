@@ -34,7 +34,7 @@ test: deps ## go vet and all tests, with the race detector
 
 build: $(TOKENIZERS) $(ORT) ## bin/localembed
 	@command -v go >/dev/null || { echo 'go is missing. Install Go 1.26 or newer from https://go.dev/dl/.' >&2; exit 1; }
-	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/localembed ./cmd/localembed
+	go build -ldflags '-X main.version=$(VERSION)' -o bin/localembed ./cmd/localembed
 
 model: $(MODEL)/model.safetensors ## .cache/models/all-MiniLM-L6-v2
 
