@@ -20,6 +20,15 @@ need_go() { need go "Install Go 1.26 or newer from https://go.dev/dl/ and put it
 
 need_rust() {
 	need cargo "Install Rust 1.85 or newer with https://rustup.rs; it builds the tokenizer library once."
+	# rustup's cargo looks for its toolchain below HOME. Under another HOME it lies beside
+	# the cargo that PATH names.
+	if ! cargo --version >/dev/null 2>&1; then
+		local rustup
+		rustup=$(dirname "$(dirname "$(dirname "$(command -v cargo)")")")/.rustup
+		[ ! -d "$rustup" ] || export RUSTUP_HOME=$rustup
+		cargo --version >/dev/null 2>&1 ||
+			die "cargo has no toolchain. Run 'rustup default stable' and the same command again."
+	fi
 	if ! command -v cc >/dev/null 2>&1; then
 		die "a C compiler is missing. On Debian and Ubuntu: apt-get install build-essential."
 	fi
