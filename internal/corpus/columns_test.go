@@ -1,6 +1,7 @@
 package corpus
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -98,6 +99,44 @@ func checkAgainstParquetGo(t *testing.T, path string, fields []string, got *read
 			for row := range want {
 				if !equalEntries(got.columns[leaf][row], want[row]) {
 					t.Fatalf("%s, row %d: %+v, want %+v", pathOf(l), row, got.columns[leaf][row], want[row])
+				}
+			}
+			leaf++
+		}
+	}
+	checkWritable(t, got)
+}
+
+// checkWritable writes each field as the corpus describes it and reads it back.
+func checkWritable(t *testing.T, got *read) {
+	t.Helper()
+	leaf := 0
+	for _, f := range got.corpus.Columns() {
+		schema := parquet.NewSchema("test", parquet.Group{f.Name: f.Node})
+		var buf bytes.Buffer
+		w := parquet.NewWriter(&buf, schema)
+		for i := range got.texts {
+			var row parquet.Row
+			for l := range f.Leaves() {
+				for _, v := range got.columns[leaf+l][i] {
+					row = append(row, v.Level(v.RepetitionLevel(), v.DefinitionLevel(), l))
+				}
+			}
+			if _, err := w.WriteRows([]parquet.Row{row}); err != nil {
+				t.Fatalf("%s, row %d: %v", f.Name, i, err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		pq, err := parquet.OpenFile(bytes.NewReader(buf.Bytes()), int64(buf.Len()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range leavesOf(pq.Root()) {
+			for i, want := range rowsOfLeaf(t, pq, l) {
+				if !equalEntries(got.columns[leaf][i], want) {
+					t.Fatalf("%s, row %d: wrote %+v, read %+v", pathOf(l), i, got.columns[leaf][i], want)
 				}
 			}
 			leaf++

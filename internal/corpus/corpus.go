@@ -235,12 +235,16 @@ func (c *Corpus) Columns() []column.Field { return c.fields }
 func (c *Corpus) Close() error { return c.reader.close() }
 
 // Next fills w with the next window; io.EOF after the last one. What w held is
-// lost, its memory is used again. After an error the corpus cannot be read on.
+// lost, its memory is used again. After an error every call returns that error.
 func (c *Corpus) Next(ctx context.Context, w *Window) error {
 	w.reset(c)
+	if c.reader.err != nil {
+		return c.reader.err
+	}
 	for !w.full(c.opts.WindowDocs) {
 		if w.Len()%1024 == 0 && ctx.Err() != nil {
-			return fault.Of(ctx.Err())
+			c.reader.err = fault.Of(ctx.Err()) // what w holds is given up
+			return c.reader.err
 		}
 		err := c.reader.peek()
 		if errors.Is(err, io.EOF) {

@@ -40,6 +40,14 @@ type opened struct {
 // openFile reads the footer of a file. Its class is decided from magic and
 // sizes before a decoder sees a byte. The caller closes file.
 func openFile(path string) (*opened, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fault.Of(err)
+	}
+	if !info.Mode().IsRegular() { // opening a pipe would wait for its writer
+		return nil, fault.New(fault.NotParquet, "this is no regular file").In(path).
+			Hinting("copy the corpus to a file: Parquet is read from its end")
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fault.Of(err)
@@ -58,10 +66,6 @@ func readFooter(f *os.File, path string) (o *opened, err error) {
 		return nil, err
 	}
 	o = &opened{file: f, path: path, size: info.Size(), modTime: info.ModTime()}
-	if !info.Mode().IsRegular() {
-		return nil, fault.New(fault.NotParquet, "this is no regular file").
-			Hinting("copy the corpus to a local file: Parquet is read from its end")
-	}
 	footer, err := footerBytes(f, o.size)
 	if err != nil {
 		return nil, err

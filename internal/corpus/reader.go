@@ -2,7 +2,6 @@ package corpus
 
 import (
 	"encoding/binary"
-	"errors"
 	"io"
 
 	"localembed/internal/column"
@@ -29,8 +28,8 @@ type reader struct {
 	leaves []*pages.Column // one per mapped leaf
 
 	// The current document. text lies in a page and is valid until the next.
-	taken     bool // it was given out
-	done      bool // there is none
+	taken     bool  // it was given out
+	err       error // why there is none, for good
 	text      []byte
 	textBytes int64
 	failure   Failure
@@ -78,20 +77,20 @@ func (r *reader) peek() (err error) {
 	if !r.taken {
 		return nil
 	}
-	if r.done {
-		return io.EOF
+	if r.err != nil {
+		return r.err
 	}
 	defer func() {
 		if p := recover(); p != nil {
 			err = r.fail(fault.New(fault.Internal, "reading the file went wrong: %v", p).
 				Hinting("this is a defect of localembed: please report it with the file; leave the file out to go on"))
 		}
+		r.err = err
 	}()
-	if err := r.advance(); err != nil {
-		r.done = true
-		if err == io.EOF {
-			return errors.Join(r.close(), io.EOF)
-		}
+	switch err := r.advance(); {
+	case err == io.EOF:
+		return io.EOF
+	case err != nil:
 		return r.fail(err)
 	}
 	r.taken = false

@@ -92,7 +92,9 @@ func isList(n parquet.Node) (element parquet.Node, ok bool) {
 
 // typeName spells a node's type as data people do.
 func typeName(n parquet.Node) string {
-	if element, ok := isList(n); ok {
+	if element, ok := isList(n); ok && element.Repeated() {
+		return typeName(element) // it says that it is a list
+	} else if ok {
 		return "list<" + typeName(element) + ">"
 	}
 	name := ""
