@@ -4,7 +4,7 @@
 #
 #	bench/cpu/run.sh [--rounds N] [--limit N] [CORPUS]
 #
-# What it compares with goes into .cache/bench-venv (1.6 GB), once. Nothing else
+# What it compares with goes into .cache/bench-venv (2.1 GB), once. Nothing else
 # of the project needs that.
 . "$(dirname "$0")/../../scripts/lib.sh"
 need_python
@@ -17,7 +17,7 @@ cd "$root"
 
 venv=$cache/bench-venv
 if ! cmp -s bench/cpu/requirements.txt "$venv/ready"; then
-	echo "Installing torch and sentence-transformers into $venv (600 MB to download)" >&2
+	echo "Installing torch and sentence-transformers into $venv (650 MB to download)" >&2
 	rm -rf "$venv"
 	python3 -m venv --without-pip "$venv" ||
 		die "python3 -m venv failed. On Debian and Ubuntu: apt-get install python3-venv."

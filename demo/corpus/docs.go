@@ -82,7 +82,7 @@ func appendPackage(docs []document, dir, path string) ([]document, error) {
 	}
 	values := func(groups []*doc.Value) {
 		for _, group := range groups {
-			add(path+"."+groupName(group.Names), group.Doc)
+			add(path+"."+group.Names[0], group.Doc)
 		}
 	}
 	funcs := func(prefix string, list []*doc.Func) {
@@ -102,15 +102,4 @@ func appendPackage(docs []document, dir, path string) ([]document, error) {
 		funcs(path+"."+t.Name, t.Methods)
 	}
 	return docs, nil
-}
-
-// groupName names a const or var group by its first real name: "_" may open
-// many groups.
-func groupName(names []string) string {
-	for _, name := range names {
-		if name != "_" {
-			return name
-		}
-	}
-	return "_"
 }
