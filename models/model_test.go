@@ -308,6 +308,8 @@ func TestPrompts(t *testing.T) {
 		"given":              {`{"prompts":{"document":"d: "}}`, Options{Prompt: &text}, "given: "},
 		"given empty":        {`{"prompts":{"document":"d: "}}`, Options{Prompt: &none}, ""},
 		"by name":            {`{"prompts":{"document":"d: ","query":"q: "}}`, Options{PromptName: "query"}, "q: "},
+		"of a query":         {`{"prompts":{"document":"d: ","query":"q: "}}`, Options{Query: true}, "q: "},
+		"a query without":    {`{"prompts":{"document":"d: "}}`, Options{Query: true}, ""},
 		"by name, and empty": {`{"prompts":{"document":"d: ","query":""}}`, Options{PromptName: "query"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

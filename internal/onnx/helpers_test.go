@@ -1,38 +1,25 @@
 package onnx
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
+	"localembed/internal/testenv"
 	"localembed/models"
 )
 
-// root is the folder of go.mod.
-func root(t testing.TB) string {
+// shared is a path beside the repository, where reference files may lie.
+func shared(t testing.TB, parts ...string) string {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = up
-	}
+	return filepath.Join(append([]string{testenv.Root(t), "..", "shared"}, parts...)...)
 }
 
 // load loads ONNX Runtime for a test.
 func load(t testing.TB) *Runtime {
 	t.Helper()
-	rt, err := Load("")
+	rt, err := Load(testenv.ORT(t))
 	if err != nil {
-		t.Skipf("ONNX Runtime is missing; `make build` fetches it: %v", err)
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		if err := rt.Close(); err != nil {
@@ -45,11 +32,7 @@ func load(t testing.TB) *Runtime {
 // minilm opens the real model.
 func minilm(t testing.TB) *models.Model {
 	t.Helper()
-	dir := filepath.Join(root(t), ".cache", "models", "all-MiniLM-L6-v2")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("the model all-MiniLM-L6-v2 is missing; `make model` fetches it")
-	}
-	m, err := models.Open(dir, models.Options{})
+	m, err := models.Open(testenv.Model(t), models.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

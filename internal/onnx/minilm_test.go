@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -13,13 +12,10 @@ import (
 
 // debian is a text of the reference corpus, tokenized.
 type debian struct {
-	Row    int     `json:"row"`
-	IDs    []int64 `json:"ids"`
-	vector []float32
+	Row int     `json:"row"`
+	IDs []int64 `json:"ids"`
 }
 
-// debianTexts reads token ids from testdata and, where the reference vectors
-// are there, the vector that sentence-transformers gave for each.
 func debianTexts(t testing.TB) []debian {
 	t.Helper()
 	b, err := os.ReadFile("testdata/debian_ids.json")
@@ -35,7 +31,7 @@ func debianTexts(t testing.TB) []debian {
 
 func TestMiniLMMatchesReference(t *testing.T) {
 	texts := debianTexts(t)
-	path := filepath.Join(root(t), "..", "shared", "reference", "minilm_debian_3k.parquet")
+	path := shared(t, "reference", "minilm_debian_3k.parquet")
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("the reference vectors are not on this machine: %v", err)
 	}

@@ -27,7 +27,7 @@ type reference struct {
 // zoo finds a folder of tiny models, or skips.
 func zoo(t *testing.T, name string) string {
 	t.Helper()
-	dir := filepath.Join(root(t), "..", "shared", "zoo", name)
+	dir := shared(t, "zoo", name)
 	if _, err := os.Stat(dir); err != nil {
 		t.Skipf("the tiny model folders are not on this machine: %v", err)
 	}
