@@ -88,7 +88,7 @@ func (l *Layout) writeFailures(out io.Writer, r Rows, failed []Failed) error {
 			}
 			col++
 		}
-		if size += int64(len(f.Text)); size >= rowGroupBytes {
+		if size += int64(len(f.Text)); size >= l.group {
 			if err := w.Flush(); err != nil {
 				return err
 			}

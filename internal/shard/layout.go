@@ -47,6 +47,7 @@ type Layout struct {
 	hasID   bool
 	chunked bool
 	dim     int
+	group   int64 // rowGroupBytes; tests make it smaller
 
 	schema   *parquet.Schema
 	failures *parquet.Schema
@@ -70,7 +71,7 @@ func NewLayout(fields []column.Field, hasID, chunked bool, meta Meta) (*Layout, 
 	if meta.Recipe.Dims < 1 || meta.Recipe.Dims > maxDim {
 		return nil, fault.New(fault.Internal, "a recipe with %d dimensions has no shards", meta.Recipe.Dims)
 	}
-	l := &Layout{meta: meta, fields: fields, hasID: hasID, chunked: chunked, dim: meta.Recipe.Dims}
+	l := &Layout{meta: meta, fields: fields, hasID: hasID, chunked: chunked, dim: meta.Recipe.Dims, group: rowGroupBytes}
 	if err := l.checkNames(); err != nil {
 		return nil, err
 	}

@@ -66,10 +66,11 @@ func TestReadersVectors(t *testing.T) {
 	for _, c := range []struct {
 		n, dim  int
 		chunked bool
-	}{{0, 8, false}, {1, 1, false}, {777, 384, true}, {rowGroupBytes/(4*3072) + 100, 3072, false}} {
+	}{{0, 8, false}, {1, 1, false}, {777, 384, true}, {2500, 64, false}} {
 		t.Run(fmt.Sprintf("%dx%d", c.n, c.dim), func(t *testing.T) {
 			dir := t.TempDir()
 			w := newWindow(t, c.n, c.dim, c.chunked)
+			w.layout.group = 256 << 10
 			if err := w.layout.Write(vfs.Default, dir, 0, [32]byte{}, w.rows); err != nil {
 				t.Fatal(err)
 			}

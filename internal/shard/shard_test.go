@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -118,13 +119,13 @@ func TestWriteAndRead(t *testing.T) {
 		n, dim, groups int
 		chunked        bool
 	}{
-		{0, 8, 0, false}, {1, 8, 1, false}, {1, 1, 1, true}, {2999, 12, 1, true},
-		{rowGroupBytes/(4*4096) - 1, 4096, 1, false}, {rowGroupBytes / (4 * 4096), 4096, 1, false},
-		{rowGroupBytes/(4*4096) + 1, 4096, 2, false},
+		{0, 8, 0, false}, {1, 8, 1, false}, {1, 1, 1, true}, {2999, 12, 3, true},
+		{1023, 16, 1, false}, {1024, 16, 1, false}, {1025, 16, 2, false}, {3000, 17, 4, true},
 	} {
 		t.Run(fmt.Sprintf("%dx%d", c.n, c.dim), func(t *testing.T) {
 			fs := vfs.NewMem()
 			w := newWindow(t, c.n, c.dim, c.chunked)
+			w.layout.group = 64 << 10
 			digest := w.layout.Digest([32]byte{1, 2}, nil, w.rows.Columns)
 			if err := w.layout.Write(fs, "", 3, digest, w.rows); err != nil {
 				t.Fatal(err)
@@ -169,6 +170,33 @@ func TestWriteAndRead(t *testing.T) {
 				t.Error("the same rows gave other bytes")
 			}
 		})
+	}
+}
+
+// TestCores checks that the bytes do not depend on how many row groups are made
+// at a time.
+func TestCores(t *testing.T) {
+	w := newWindow(t, 2500, 16, false)
+	w.layout.group = 16 << 10
+	var one []byte
+	for _, procs := range []int{1, 8, 16} {
+		old := runtime.GOMAXPROCS(procs)
+		fs := vfs.NewMem()
+		err := w.layout.Write(fs, "", 0, [32]byte{}, w.rows)
+		runtime.GOMAXPROCS(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := mustRead(t, fs, Name(0))
+		if one == nil {
+			one = b
+		}
+		if !bytes.Equal(one, b) {
+			t.Errorf("%d cores give other bytes than one", procs)
+		}
+		if err := Read(fs, Name(0), func(b Batch) error { w.same(t, b); return nil }); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
