@@ -104,7 +104,7 @@ func Open(dir string, o Options) (*Model, error) {
 	if m.TokenizerJSON, err = f.tokenizer(p.transformer); err != nil {
 		return nil, err
 	}
-	if m.Recipe.Prompt, err = f.prompt(o, p); err != nil {
+	if err := m.prompt(f, o, p); err != nil {
 		return nil, err
 	}
 	if m.Recipe.MaxTokens, err = f.maxTokens(p.transformer, cfg, o.MaxTokens); err != nil {

@@ -322,6 +322,9 @@ func TestPrompts(t *testing.T) {
 			if m.Recipe.Prompt != c.want {
 				t.Errorf("%q, want %q", m.Recipe.Prompt, c.want)
 			}
+			if unlike := c.want == "p: " || c.want == "c: "; unlike != (len(m.Warnings) == 1) {
+				t.Errorf("warnings %q", m.Warnings)
+			}
 		})
 	}
 }

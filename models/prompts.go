@@ -16,24 +16,24 @@ type promptsConfig struct {
 	TruncateDim *int               `json:"truncate_dim"`
 }
 
-// prompt is what is put before each text: what the caller gave, else the
-// folder's first non-empty prompt named document, passage or corpus, or query for
-// a query.
-func (f *folder) prompt(o Options, p pipeline) (string, error) {
+// prompt sets what is put before each text: what the caller gave, else the
+// folder's first non-empty prompt named document, passage or corpus, or for
+// queries the one named query.
+func (m *Model) prompt(f *folder, o Options, p pipeline) error {
 	var c promptsConfig
 	if _, err := f.json(promptsFile, &c); err != nil {
-		return "", err
+		return err
 	}
 	text := ""
 	switch {
 	case o.Prompt != nil && o.PromptName != "":
-		return "", fault.New(fault.Usage, "--prompt and --prompt-name exclude each other").Hinting("give one of them")
+		return fault.New(fault.Usage, "--prompt and --prompt-name exclude each other").Hinting("give one of them")
 	case o.Prompt != nil:
 		text = *o.Prompt
 	case o.PromptName != "":
 		named, ok := c.Prompts[o.PromptName]
 		if !ok || named == nil {
-			return "", fault.New(fault.Usage, "the folder has no prompt named %q", o.PromptName).In(f.path(promptsFile)).
+			return fault.New(fault.Usage, "the folder has no prompt named %q", o.PromptName).In(f.path(promptsFile)).
 				Hinting("%s", c.hint())
 		}
 		text = *named
@@ -45,15 +45,20 @@ func (f *folder) prompt(o Options, p pipeline) (string, error) {
 		for _, name := range names {
 			if named := c.Prompts[name]; named != nil && *named != "" {
 				text = *named
+				if name == "passage" || name == "corpus" {
+					// It writes an empty prompt named document into every folder, and finds that first.
+					m.warn("each text gets the folder's prompt %q, as the model's author means it; sentence-transformers 6.2 would put nothing before a document", name)
+				}
 				break
 			}
 		}
 	}
 	if text != "" && p.leaveOutPrompt {
-		return "", f.refuse(p.poolingConfigRel, "it leaves the prompt's tokens out of the pooling (include_prompt is false), which is not supported").
+		return f.refuse(p.poolingConfigRel, "it leaves the prompt's tokens out of the pooling (include_prompt is false), which is not supported").
 			Hinting("give --prompt '' to embed without a prompt, if that is what you want")
 	}
-	return text, nil
+	m.Recipe.Prompt = text
+	return nil
 }
 
 // hint names the prompts that are there.
