@@ -30,7 +30,7 @@ type encoder struct {
 }
 
 func newEncoder(l *Layout, rows *parquet.ConcurrentRowGroupWriter, r Rows, path string) *encoder {
-	n := max(1, fetchBytes/(4*l.dim))
+	n := max(1, min(len(r.Docs), fetchBytes/(4*l.dim)))
 	e := &encoder{
 		layout: l, rows: rows, columns: rows.ColumnWriters(), in: r, path: path,
 		vectors: make([]float32, n*l.dim), nTokens: make([]int32, n), truncated: make([]bool, n),

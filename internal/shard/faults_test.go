@@ -18,7 +18,7 @@ import (
 // TestWriteFails fails each file operation in turn: the old shard must be there
 // as it was, or the new one whole, and nothing else.
 func TestWriteFails(t *testing.T) {
-	old, w := newWindow(t, 50, 8, false), newWindow(t, 3000, 64, false)
+	old, w := newWindow(t, 50, 8, false), newWindow(t, 700, 64, false)
 	failed := []Failed{{Doc: 1, Class: "null_text"}}
 	// Which state is right after a failure: the rename is the one step that counts.
 	for _, c := range []struct {

@@ -67,7 +67,7 @@ func Read(fsys vfs.FS, path string, do func(Batch) error) error {
 
 // Scan gives all rows to do, in order, some at a time.
 func (r *Reader) Scan(do func(Batch) error) error {
-	n := max(1, fetchBytes/(4*r.Dim))
+	n := max(1, min(int(r.Rows), fetchBytes/(4*r.Dim)))
 	s := &scan{
 		Batch:  Batch{Keys: make([]key.Key, n), NTokens: make([]int32, n), Truncated: make([]bool, n), Vectors: make([]float32, n*r.Dim)},
 		values: make([]parquet.Value, n),
