@@ -343,7 +343,7 @@ func TestHivePartitionsCanBeKept(t *testing.T) {
 func TestNestedNames(t *testing.T) {
 	type row struct {
 		Doc *struct {
-			Key  *int32  `parquet:"key,optional"`
+			Key  int32   `parquet:"key"`
 			Text *string `parquet:"text,optional"`
 			Deep struct {
 				Text string `parquet:"a.b"`
@@ -357,12 +357,12 @@ func TestNestedNames(t *testing.T) {
 		rows[i].Flat = "top level"
 	}
 	rows[1].Doc = &struct {
-		Key  *int32  `parquet:"key,optional"`
+		Key  int32   `parquet:"key"`
 		Text *string `parquet:"text,optional"`
 		Deep struct {
 			Text string `parquet:"a.b"`
 		} `parquet:"deep"`
-	}{Text: &text, Key: &key}
+	}{Text: &text, Key: key}
 	rows[1].Doc.Deep.Text = "deep"
 	path := writeFile(t, filepath.Join(t.TempDir(), "a.parquet"), rows)
 	equal(t, "top level wins", readCorpus(t, Options{Args: []string{path}, Text: "doc.text"}).texts, []string{"top level", "top level", "top level"})

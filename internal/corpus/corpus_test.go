@@ -112,6 +112,10 @@ func TestWindowsClose(t *testing.T) {
 			}
 		}
 	}
+	size := int64(len(want[0])+len(want[1])) + 2*8
+	for limit, windows := range map[int64][]int{size - 1: {1, 1}, size: {2}} { // up to the last byte
+		equal(t, "windows", readCorpus(t, Options{Args: []string{dir}, Limit: 2, WindowBytes: limit}).sizes, windows)
+	}
 	for _, limit := range []int64{1, 99, 100, 101, 150, 500} {
 		r := readCorpus(t, Options{Args: []string{dir}, Limit: limit, WindowDocs: 40})
 		n := min(limit, 200)
@@ -284,7 +288,13 @@ func TestChangedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, path, docs(0, 11))
+	rows := docs(0, 10)
+	rows[9].ID++
+	before, _ := os.Stat(path)
+	writeFile(t, path, rows)
+	if after, _ := os.Stat(path); after.Size() != before.Size() {
+		t.Fatal("the test needs a file of the same size")
+	}
 	var w Window
 	for range 2 { // it stays an error, and is not taken for the end
 		wantError(t, c.Next(context.Background(), &w), fault.IOError, path, "changed")

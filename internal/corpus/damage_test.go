@@ -107,6 +107,29 @@ func TestFootersThatClaimTooMuch(t *testing.T) {
 	}
 }
 
+// TestRowsOfLists gives footers whose row counts only the lists' own levels refute.
+func TestRowsOfLists(t *testing.T) {
+	type row struct {
+		Text []string `parquet:"text,list"`
+	}
+	path := writeFile(t, filepath.Join(t.TempDir(), "a.parquet"), []row{{[]string{"a", "b"}}, {[]string{"c"}}, {nil}})
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for by, message := range map[int64]string{-1: "more rows", 1: "before its row group"} {
+		bad := changeFooter(t, func(m *format.FileMetaData) {
+			m.NumRows += by
+			m.RowGroups[0].NumRows += by
+		})(slices.Clone(good))
+		if err := os.WriteFile(path, bad, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := tryRead(Options{Args: []string{path}})
+		wantError(t, err, fault.CorruptFile, path, "row group 0", message)
+	}
+}
+
 func claimRow(m *format.FileMetaData, by int64) {
 	m.NumRows += by
 	m.RowGroups[1].NumRows += by
