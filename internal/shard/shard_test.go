@@ -212,3 +212,47 @@ func TestWriteSome(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestStatistics checks that no reader finds bounds, which it may skip rows by,
+// where none were computed.
+func TestStatistics(t *testing.T) {
+	fs := vfs.NewMem()
+	w := newWindow(t, 3000, 16, true)
+	w.layout.group = 64 << 10
+	if err := w.layout.Write(fs, "", 0, [32]byte{}, w.rows); err != nil {
+		t.Fatal(err)
+	}
+	file := mustRead(t, fs, Name(0))
+	f, err := parquet.OpenFile(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounded := []string{"id", "row", "chunk", "n_tokens"}
+	for _, g := range f.Metadata().RowGroups {
+		for _, c := range g.Columns {
+			want := slices.Contains(bounded, c.MetaData.PathInSchema[0])
+			s := c.MetaData.Statistics
+			if got := len(s.MinValue) > 0 || len(s.MaxValue) > 0; got != want {
+				t.Errorf("%v has bounds: %v", c.MetaData.PathInSchema, got)
+			}
+			if got := c.ColumnIndexLength > 0; got != want {
+				t.Errorf("%v has a column index: %v", c.MetaData.PathInSchema, got)
+			}
+			if c.OffsetIndexLength == 0 {
+				t.Errorf("%v has no offset index", c.MetaData.PathInSchema)
+			}
+		}
+	}
+	// The index that was moved is the one that was made: it bounds row exactly.
+	for g, group := range f.RowGroups() {
+		column := group.ColumnChunks()[2].(*parquet.FileColumnChunk)
+		index, err := column.ColumnIndexFrom(bytes.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := int64(g * 1024)
+		if from, to := index.MinValue(0).Int64(), index.MaxValue(index.NumPages()-1).Int64(); from != first || to != first+group.NumRows()-1 {
+			t.Errorf("row group %d has rows %d to %d", g, from, to)
+		}
+	}
+}
