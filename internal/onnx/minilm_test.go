@@ -71,7 +71,7 @@ func TestBatchSizeDoesNotMatter(t *testing.T) {
 	s := cpu(t, load(t), m)
 	dim := m.Recipe.Dims
 	texts := debianTexts(t)
-	for _, length := range []int{3, 4, 7, 16, 17, 64, 129} {
+	for _, length := range []int{3, 4, 7, 17, 64, 129} {
 		var ids []int64
 		items := 0
 		for _, text := range texts {
@@ -86,7 +86,7 @@ func TestBatchSizeDoesNotMatter(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for n := 2; n <= items; n++ {
+		for _, n := range []int{2, 3, 5, items} {
 			got := make([]float32, n*dim)
 			if err := s.Run(ids[:n*length], n, length, nil, got); err != nil {
 				t.Fatal(err)
