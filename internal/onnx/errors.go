@@ -27,7 +27,7 @@ type Error struct {
 	Fault  *fault.Error
 }
 
-func (e *Error) Error() string { return e.Device + ": " + e.Fault.Error() }
+func (e *Error) Error() string { return e.Fault.Error() }
 
 func (e *Error) Unwrap() error { return e.Fault }
 
@@ -45,7 +45,7 @@ func (s *Session) fatal(f *fault.Error) *Error { return &Error{Kind: Fatal, Devi
 
 // failed sorts what ONNX Runtime said about a Run. Its errors are text.
 func (s *Session) failed(items, length int, err error) *Error {
-	e := &Error{Device: s.name, Fault: fault.New(fault.DeviceFailed, "%s: a batch of %d texts of %d tokens failed", s.name, items, length).Because(err)}
+	e := &Error{Device: s.name, Fault: fault.New(fault.DeviceFailed, "%s: a batch of %d texts of %d tokens failed", s.name, items, length).Because(oneLine(err))}
 	text := err.Error()
 	for _, sign := range []string{"Failed to allocate memory", "bad_alloc", "out of memory", "ALLOC_FAILED", "BFCArena"} {
 		if strings.Contains(text, sign) {
@@ -56,4 +56,9 @@ func (s *Session) failed(items, length int, err error) *Error {
 	}
 	e.Fault.Hinting("run the same command again to go on; if it fails at the same place, the graph or the library does not fit this machine")
 	return e
+}
+
+// oneLine is what ONNX Runtime said, on one line.
+func oneLine(err error) error {
+	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
 }

@@ -61,9 +61,10 @@ func Load(lib string) (*Runtime, error) {
 		return loaded.rt, nil
 	}
 	ort.SetSharedLibraryPath(path)
-	// Only errors are printed: what a warning tells is of no use to the user.
-	if err := ort.InitializeEnvironment(ort.WithLogLevelError()); err != nil {
-		return nil, fault.New(fault.DeviceUnavailable, "ONNX Runtime cannot be loaded").In(path).Because(err).
+	// It prints nothing of its own: an error comes back as one, and what a
+	// warning tells is of no use to the user.
+	if err := ort.InitializeEnvironment(ort.WithLogLevelFatal()); err != nil {
+		return nil, fault.New(fault.DeviceUnavailable, "ONNX Runtime cannot be loaded").In(path).Because(oneLine(err)).
 			Hinting("localembed needs version %s or later for this kind of machine; `make build` fetches one that fits", oldest)
 	}
 	loaded.rt, loaded.users = &Runtime{lib: path}, 1

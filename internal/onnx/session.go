@@ -61,7 +61,7 @@ func (s *Session) open(masked bool) (*opened, error) {
 	}
 	sess, err := s.load(g)
 	if err != nil {
-		return nil, fault.New(fault.ModelRefused, "%s: ONNX Runtime %s cannot open the model's graph", s.name, ort.GetVersion()).Because(err).
+		return nil, fault.New(fault.ModelRefused, "%s: ONNX Runtime %s cannot open the model's graph", s.name, ort.GetVersion()).Because(oneLine(err)).
 			Hinting("if the graph came with the model, export it again; if localembed built it, report this message")
 	}
 	g.Proto = nil // the library has its own copy
