@@ -137,9 +137,10 @@ func TestDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := mustRead(t, mem, Name(0))
-	damaged := 0
+	damaged, tried := 0, 0
 	try := func(t *testing.T, what string, data []byte) {
 		t.Helper()
+		tried++
 		fs := vfs.NewMem()
 		put(t, fs, "x", data)
 		if _, err := Footer(fs, "x"); err != nil {
@@ -166,17 +167,16 @@ func TestDamage(t *testing.T) {
 		try(t, fmt.Sprintf("first %d bytes", n), good[:n])
 	}
 	for i := 0; i < len(good); i += 37 {
-		for _, flip := range []byte{0x01, 0xff} {
-			bad := bytes.Clone(good)
-			bad[i] ^= flip
-			try(t, fmt.Sprintf("byte %d ^ %#x", i, flip), bad)
-		}
+		bad := bytes.Clone(good)
+		bad[i] ^= []byte{0x01, 0xff}[i%2]
+		try(t, fmt.Sprintf("byte %d", i), bad)
 	}
-	for i := len(good) - 3000; i < len(good); i++ { // the footer, which has no checksum
+	for i := len(good) - 3000; i < len(good); i += 3 { // the footer, which has no checksum
 		bad := bytes.Clone(good)
 		bad[i] ^= 1 << (i % 8)
 		try(t, fmt.Sprintf("byte %d of the end", i), bad)
 	}
+	t.Logf("%d files, %d noticed, the others with the right vectors", tried, damaged)
 	if damaged < 500 {
 		t.Errorf("only %d of the damaged files were noticed", damaged)
 	}

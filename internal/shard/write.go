@@ -25,9 +25,12 @@ const (
 	// fetchBytes of vectors are asked for at a time.
 	fetchBytes = 4 << 20
 	// pageBytes is the size of a page before compression. A query reads single
-	// rows, so that small pages are better; at 1 MiB compression is no better.
+	// rows, so that small pages are better; 1 MiB compresses no better, 64 KiB 17 % worse.
 	pageBytes = 256 << 10
 )
+
+// codec is shared by all shards: an encoder holds 16 MiB, and is used again.
+var codec = &zstd.Codec{Level: zstd.SpeedFastest}
 
 // Rows are the documents of one window that have a vector, with what the
 // window knows of them. Docs are positions in the window; all other slices have
@@ -140,7 +143,7 @@ func newWriter(out io.Writer, schema *parquet.Schema, options []parquet.WriterOp
 	options = append(options,
 		schema,
 		parquet.CreatedBy("localembed", "1", ""),
-		parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}),
+		parquet.Compression(codec),
 		parquet.DataPageVersion(1),
 		parquet.DataPageStatistics(false),
 		parquet.PageBufferSize(pageBytes),
