@@ -45,12 +45,13 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// cpuSeconds is what the process has used: it says how well cores scale even
-// where others use the machine too.
-func cpuSeconds(b *testing.B) float64 {
+// cpuSeconds is the processor time that the process has used: it can be compared
+// even where others use the machine too.
+func cpuSeconds(t testing.TB) float64 {
+	t.Helper()
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
