@@ -9,7 +9,9 @@ package publish
 
 import (
 	"bufio"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -73,6 +75,31 @@ func Remove(fs vfs.FS, path string) error {
 		return err
 	}
 	return SyncDir(fs, fs.PathDir(path))
+}
+
+// MkdirAll makes a folder and the missing ones above it, and makes them durable: a
+// file in a folder that is lost is lost too, however well it was synced.
+func MkdirAll(vfsys vfs.FS, dir string, perm os.FileMode) error {
+	var parents []string
+	for dir, parent := dir, vfsys.PathDir(dir); parent != dir; dir, parent = parent, vfsys.PathDir(parent) {
+		_, err := vfsys.Stat(dir)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		parents = append(parents, parent)
+	}
+	if err := vfsys.MkdirAll(dir, perm); err != nil {
+		return err
+	}
+	for _, parent := range parents {
+		if err := SyncDir(vfsys, parent); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SyncDir makes the names in a folder durable.
