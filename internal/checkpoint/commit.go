@@ -91,15 +91,17 @@ func (s *Store) missing(batches []Batch) (todo []Batch, err error) {
 
 // enter writes the index entries of appended batches.
 func (s *Store) enter(w *pebble.Batch, batches []Batch, firsts []int64) error {
+	entered := map[key.Key]bool{}
 	for i, b := range batches {
 		entries := make([]Entry, len(b.Keys))
 		if err := s.Lookup(b.Keys, entries, nil); err != nil {
 			return err
 		}
 		for j, k := range b.Keys {
-			if entries[j].Found {
+			if entries[j].Found || entered[k] {
 				continue
 			}
+			entered[k] = true
 			v := bytesOf(b.Vectors[j*b.Dim : (j+1)*b.Dim])
 			e := Entry{
 				segment: s.segments.number, offset: firsts[i] + int64(j*b.Dim*4), dim: uint32(b.Dim),

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"runtime"
 	"slices"
 
@@ -84,6 +85,10 @@ func decodeEntry(b []byte) (Entry, error) {
 // says so (nil wants all). Keys are looked up in sorted order on all cores,
 // which lets neighbours share blocks of the index.
 func (s *Store) Lookup(keys []key.Key, entries []Entry, wanted func(i int) bool) error {
+	// After a failed commit Pebble still shows what that would have written.
+	if err := s.log.err(); err != nil {
+		return s.wrap(err)
+	}
 	order := make([]int32, 0, len(keys))
 	for i := range keys {
 		if !entries[i].Found && (wanted == nil || wanted(i)) {
@@ -135,7 +140,11 @@ func (s *Store) Vectors(entries []Entry, dim int, dst []float32) error {
 			return s.corrupt("a vector of %d values is asked for where the index has %d (found: %t)", dim, e.dim, e.Found)
 		}
 		v := bytesOf(dst[int(i)*dim : (int(i)+1)*dim])
-		if err := s.segments.readAt(e.segment, v, e.offset); err != nil {
+		err := s.segments.readAt(e.segment, v, e.offset)
+		if errors.Is(err, io.EOF) {
+			return s.corrupt("%s ends before the vector at byte %d", s.segments.path(e.segment), e.offset)
+		}
+		if err != nil {
 			return s.wrap(fmt.Errorf("vector at %d of %s: %w", e.offset, s.segments.path(e.segment), err))
 		}
 		if crc32.Checksum(v, castagnoli) != e.crc {

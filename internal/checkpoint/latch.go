@@ -35,8 +35,8 @@ func (l *latch) err() error {
 	return nil
 }
 
-// private is a file system whose new files only their owner can read: the store
-// holds raw text.
+// private is a file system whose new files and folders only their owner can read:
+// the store holds what texts say.
 type private struct{ vfs.FS }
 
 func (p private) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
@@ -50,6 +50,8 @@ func (p private) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.Op
 func (p private) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	return restrict(name)(p.FS.ReuseForWrite(old, name, c))
 }
+
+func (p private) MkdirAll(dir string, _ os.FileMode) error { return p.FS.MkdirAll(dir, 0o700) }
 
 func restrict(name string) func(vfs.File, error) (vfs.File, error) {
 	return func(f vfs.File, err error) (vfs.File, error) {

@@ -41,6 +41,7 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strconv"
 
@@ -49,6 +50,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"localembed/internal/fault"
+	"localembed/internal/publish"
 )
 
 // Version is the format version of the store. 1: the first.
@@ -88,24 +90,32 @@ func Open(dir string, o Options) (_ *Store, err error) {
 		if o.ReadOnly {
 			return nil, ErrNotExist
 		}
-		if err := s.fs.MkdirAll(filepath.Join(dir, "vectors"), 0o700); err != nil {
+		if err := publish.MkdirAll(s.fs, filepath.Join(dir, "vectors"), 0o700); err != nil {
 			return nil, s.wrap(err)
 		}
 	}
-	if !o.ReadOnly {
-		if s.lock, err = Acquire(s.fs, dir, o.Owner); err != nil {
-			return nil, err
+	options := s.pebbleOptions(o.ReadOnly)
+	if o.ReadOnly {
+		// A reader leaves owner.json alone; Pebble's own lock keeps it and a writer apart.
+		if options.Lock, err = pebble.LockDirectory(index, s.fs); err != nil {
+			return nil, s.wrap(lockedError(s.fs, dir, err))
 		}
+		s.lock = &Lock{closer: options.Lock}
+	} else if s.lock, err = Acquire(s.fs, dir, o.Owner); err != nil {
+		return nil, s.wrap(err)
 	}
 	defer func() {
 		if err != nil {
 			s.release()
 		}
 	}()
-	if s.db, err = pebble.Open(index, s.pebbleOptions(o.ReadOnly)); err != nil {
-		if o.ReadOnly {
-			return nil, lockedError(s.fs, dir, err)
-		}
+	s.db, err = openIndex(index, options)
+	switch {
+	case errors.Is(err, pebble.ErrDBDoesNotExist):
+		return nil, ErrNotExist // its maker died before it was one
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, s.corrupt("a file of its index is missing: %v", err)
+	case err != nil:
 		return nil, s.wrap(err)
 	}
 	if err = s.checkVersion(o.ReadOnly); err != nil {
@@ -117,14 +127,28 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	return s, nil
 }
 
-// pebbleOptions keep the memory of the index small and fixed: 64 MiB of blocks
-// and two memtables of 16 MiB, whatever the number of keys.
+// openIndex opens Pebble, which panics where a folder cannot be synced.
+func openIndex(dir string, o *pebble.Options) (db *pebble.DB, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			cause, ok := r.(error)
+			if !ok {
+				panic(r)
+			}
+			db, err = nil, cause
+		}
+	}()
+	return pebble.Open(dir, o)
+}
+
+// pebbleOptions keep the memory of the index small and fixed: 16 MiB of blocks
+// and two memtables of 8 MiB, whatever the number of keys.
 func (s *Store) pebbleOptions(readOnly bool) *pebble.Options {
 	o := &pebble.Options{
-		FS: s.fs, ReadOnly: readOnly, Logger: s.log,
+		FS: s.fs, ReadOnly: readOnly, ErrorIfNotExists: readOnly, Logger: s.log,
 		FormatMajorVersion: pebble.FormatValueSeparation,
-		CacheSize:          64 << 20,
-		MemTableSize:       16 << 20,
+		CacheSize:          16 << 20,
+		MemTableSize:       8 << 20,
 		MaxOpenFiles:       512,
 	}
 	// Most look-ups are for keys that are not there; a filter on each level
