@@ -283,22 +283,37 @@ func tensorsOf(g *onnxpb.GraphProto) []*onnxpb.TensorProto {
 	return out
 }
 
-// count sums the work of the linear layers: matrix products with a constant.
+// count sums the work of the linear layers: matrix products with a constant,
+// as it lies in the file, or widened, scaled or turned on the way.
 func (x *onnxFile) count(g *onnxpb.GraphProto) {
 	sizes := map[string]float64{}
-	for _, t := range g.GetInitializer() {
+	add := func(name string, t *onnxpb.TensorProto) {
 		if d := t.GetDims(); len(d) == 2 {
-			sizes[t.GetName()] = float64(d[0]) * float64(d[1])
+			sizes[name] = float64(d[0]) * float64(d[1])
 		}
 	}
+	for _, t := range g.GetInitializer() {
+		add(t.GetName(), t)
+	}
 	for _, n := range g.GetNode() {
+		in, out := n.GetInput(), n.GetOutput()
 		switch n.GetOpType() {
 		case "DynamicQuantizeLinear", "DynamicQuantizeMatMul":
 			x.dynamicInt8 = true
 		}
 		switch n.GetOpType() {
-		case "MatMul", "Gemm", "FusedMatMul", "MatMulInteger", "DynamicQuantizeMatMul", "MatMulNBits":
-			if in := n.GetInput(); len(in) > 1 {
+		case "Constant":
+			for _, a := range n.GetAttribute() {
+				if a.GetT() != nil && len(out) > 0 {
+					add(out[0], a.GetT())
+				}
+			}
+		case "DequantizeLinear", "Cast", "Mul", "Transpose", "Identity":
+			if len(in) > 0 && len(out) > 0 && sizes[in[0]] > 0 {
+				sizes[out[0]] = sizes[in[0]]
+			}
+		case "MatMul", "Gemm", "FusedMatMul", "MatMulInteger", "DynamicQuantizeMatMul":
+			if len(in) > 1 {
 				x.flops += 2 * sizes[in[1]]
 			}
 		}

@@ -78,6 +78,9 @@ func TestZooMatchesReference(t *testing.T) {
 			if m.Recipe.MaxTokens != ref.MaxSeqLength {
 				t.Errorf("limit of %d tokens, want %d", m.Recipe.MaxTokens, ref.MaxSeqLength)
 			}
+			if m.FLOPsPerToken < 10_000 || m.FLOPsPerToken > 100_000 {
+				t.Errorf("%v FLOP a token of a model with two to four layers of 32", m.FLOPsPerToken)
+			}
 			call := ref.Calls[0]
 			if m.Recipe.Prompt != call.PromptText {
 				t.Errorf("prompt %q, want %q", m.Recipe.Prompt, call.PromptText)
