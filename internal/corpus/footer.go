@@ -82,10 +82,10 @@ func readFooter(f *os.File, path string) (o *opened, err error) {
 	}()
 	o.pq, err = parquet.OpenFile(f, o.size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true),
 		parquet.FileReadMode(parquet.ReadModeSync))
-	if encrypted(footer) {
+	switch {
+	case err != nil && encrypted(footer), err == nil && o.pq.Metadata().EncryptionAlgorithm.Value != nil:
 		return nil, encryptedFile()
-	}
-	if err != nil {
+	case err != nil:
 		return nil, corruptFooter(err)
 	}
 	return o, o.check()
@@ -149,8 +149,8 @@ func encryptedFile() *fault.Error {
 		Hinting("write it again without encryption: keys are not read")
 }
 
-// encrypted reports whether a readable footer says that columns are encrypted.
-// It is asked before the error of a signed footer, which parquet-go refuses.
+// encrypted reports whether a footer that parquet-go refuses, because it is
+// signed, says that columns are encrypted.
 func encrypted(footer []byte) bool {
 	var m format.FileMetaData
 	size, err := wire.StructSize(footer)
