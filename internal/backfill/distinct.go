@@ -28,7 +28,7 @@ type distinct struct {
 
 // distinctRun is how many keys are sorted in memory, 16 bytes each. It is a
 // variable so that tests can spill.
-var distinctRun = 1 << 20
+var distinctRun = 1 << 17
 
 func newDistinct(dir string) *distinct { return &distinct{dir: dir} }
 
