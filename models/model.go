@@ -26,10 +26,11 @@
 //
 // # Where what lives
 //
-// folder.go reads the folder's JSON, modules.go the pipeline, limits.go and
-// prompts.go what their names say, digest.go the identity. weights.go finds the
-// tensors of a built graph, bert.go builds it with the nodes of nodes.go;
-// onnxfile.go reads a graph that is there; head.go pools and normalizes both.
+// folder.go reads the folder's JSON, modules.go the pipeline, config.go,
+// limits.go, prompts.go and tokenizer.go what their names say, digest.go the
+// identity. weights.go finds the tensors of a built graph, bert.go builds it with
+// the nodes of nodes.go; onnxfile.go and external.go read a graph that is there;
+// head.go pools and normalizes both.
 package models
 
 import (

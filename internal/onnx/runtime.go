@@ -18,7 +18,8 @@
 // why Run and Close exclude each other by a lock.
 //
 // runtime.go loads the library, search.go finds it, session.go runs batches,
-// errors.go sorts failures, memory.go says how many sessions fit.
+// inputs.go fills what a graph wants beside the ids, errors.go sorts failures,
+// memory.go says how many sessions fit.
 package onnx
 
 import (
