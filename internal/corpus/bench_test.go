@@ -20,18 +20,18 @@ import (
 // ones: what is live must not grow with the corpus.
 func TestMemoryIsFlat(t *testing.T) {
 	if testing.Short() {
-		t.Skip("writes and reads 200 MB")
+		t.Skip("writes and reads 50 MB")
 	}
 	dir := t.TempDir()
 	word := strings.Repeat("a sentence of words. ", 1<<16)
-	for f := range 4 {
-		rows := docs(f*20000, 20000)
+	for f := range 3 {
+		rows := docs(f*10000, 10000)
 		for i := 0; i < len(rows); i += 1000 {
 			rows[i].Text = word + strconv.Itoa(i)
 		}
 		writeFile(t, filepath.Join(dir, fmt.Sprint(f, ".parquet")), rows, parquet.Compression(&parquet.Snappy), parquet.DataPageStatistics(false))
 	}
-	c, err := Open(context.Background(), Options{Args: []string{dir}, WindowDocs: 8192, WindowBytes: 8 << 20})
+	c, err := Open(context.Background(), Options{Args: []string{dir}, WindowDocs: 2048, WindowBytes: 8 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

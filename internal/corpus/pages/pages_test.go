@@ -199,7 +199,7 @@ func TestReadsWhatWasWritten(t *testing.T) {
 					r := rand.New(rand.NewPCG(1, 2))
 					k := k
 					k.node = parquet.Encoded(k.node, enc)
-					node, rows := rowsOf(k, shape, 1000, r)
+					node, rows := rowsOf(k, shape, 400, r)
 					want := entriesOf(rows)
 					for i, codec := range codecs {
 						file, pq := write(t, node, rows, parquet.Compression(codec), parquet.DataPageVersion(1+i%2), parquet.PageBufferSize(700))
@@ -238,7 +238,7 @@ func checkSkip(t *testing.T, file []byte, chunk Chunk, want []entry) {
 			starts = append(starts, i)
 		}
 	}
-	for _, step := range []int64{1, 7, 390, 999} {
+	for _, step := range []int64{1, 7, 190, 399} {
 		var c Column
 		if err := c.Open(bytes.NewReader(file), int64(len(file)), chunk); err != nil {
 			t.Fatal(err)
@@ -302,7 +302,7 @@ func TestDamage(t *testing.T) {
 					node, rows := rowsOf(k, []string{"required", "optional", "list"}[i%3], 200, r)
 					good, pq := write(t, node, rows, parquet.Compression(codec), parquet.DataPageVersion(1+i%2), parquet.PageBufferSize(700))
 					chunk := chunkOf(pq)
-					for range 200 {
+					for range 40 {
 						bad := bytes.Clone(good)
 						for range 1 + r.IntN(4) {
 							at := int(chunk.Offset) + r.IntN(int(chunk.Size))
@@ -399,7 +399,7 @@ func TestClaims(t *testing.T) {
 		}
 	}
 	node = parquet.Encoded(parquet.String(), &parquet.Plain)
-	zeros := parquet.Row{parquet.ByteArrayValue(make([]byte, 16<<20)).Level(0, 0, 0)}
+	zeros := parquet.Row{parquet.ByteArrayValue(make([]byte, 2<<20)).Level(0, 0, 0)}
 	file, pq = write(t, node, []parquet.Row{zeros}, parquet.Compression(&parquet.Zstd))
 	if _, err := readAll(file, chunkOf(pq)); err == nil || !strings.Contains(err.Error(), "claims to hold") {
 		t.Errorf("a page of zeros: got %v, want an error of its size", err)
