@@ -43,7 +43,7 @@ func TestExternalDataStaysInside(t *testing.T) {
 		"a folder":        {"sub", "0", "0", "but the file has"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := tiny(t, nil)
+			dir := tiny(t)
 			put(t, dir, "onnx/model.onnx", external(c.location, c.offset, c.length))
 			put(t, dir, "onnx/model.onnx_data", strings.Repeat("x", 20))
 			put(t, dir, "onnx/sub/x", "")
@@ -73,7 +73,7 @@ func FuzzONNXFile(f *testing.F) {
 	f.Add([]byte(external("model.onnx_data", "0", "16")))
 	f.Add([]byte(external("../x", "0", "16")))
 	f.Add([]byte("\x3a\x00"))
-	dir := tiny(f, nil)
+	dir := tiny(f)
 	put(f, dir, "model.onnx_data", strings.Repeat("x", 20))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 1<<16 {

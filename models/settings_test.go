@@ -25,7 +25,7 @@ func TestLimits(t *testing.T) {
 		"asked for more":           {`{"max_seq_length":16}`, "", Options{MaxTokens: 20}, 20},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := tiny(t, nil)
+			dir := tiny(t)
 			if c.sbert != "" {
 				put(t, dir, "sentence_bert_config.json", c.sbert)
 			}
@@ -71,7 +71,7 @@ func TestPrompts(t *testing.T) {
 		"by name, and empty": {`{"prompts":{"document":"d: ","query":""}}`, Options{PromptName: "query"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := tiny(t, nil)
+			dir := tiny(t)
 			put(t, dir, promptsFile, c.config)
 			m, err := Open(dir, c.o)
 			if err != nil {
@@ -96,7 +96,7 @@ func TestLowerCase(t *testing.T) {
 		`{ "normalizer": {"type":"Lowercase"} }`:                                                   `{ "normalizer": {"type":"Lowercase"} }`,
 		`{ "normalizer": {"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Lowercase"}]}}`: `{ "normalizer": {"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Lowercase"}]}}`,
 	} {
-		dir := tiny(t, nil)
+		dir := tiny(t)
 		put(t, dir, "tokenizer.json", have)
 		put(t, dir, "sentence_bert_config.json", `{"do_lower_case":true}`)
 		m, err := Open(dir, Options{})
@@ -114,7 +114,7 @@ func TestLowerCase(t *testing.T) {
 }
 
 func TestDimensions(t *testing.T) {
-	dir := tiny(t, nil)
+	dir := tiny(t)
 	put(t, dir, promptsFile, `{"truncate_dim":16}`)
 	for want, o := range map[int]Options{16: {}, 20: {Dims: 20}, 1: {Dims: 1}} {
 		m, err := Open(dir, o)
@@ -129,7 +129,7 @@ func TestDimensions(t *testing.T) {
 
 // Whatever the JSON files hold, opening ends with a model or one refusal.
 func FuzzConfig(f *testing.F) {
-	dir := tiny(f, nil)
+	dir := tiny(f)
 	for _, name := range []string{"config.json", "modules.json", "1_Pooling/config.json", "tokenizer.json"} {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
@@ -146,7 +146,7 @@ func FuzzConfig(f *testing.F) {
 		if !names[name] || len(b) > 1<<16 {
 			return
 		}
-		dir := tiny(t, nil)
+		dir := tiny(t)
 		put(t, dir, name, string(b))
 		m, err := Open(dir, Options{})
 		if err != nil {

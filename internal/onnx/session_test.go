@@ -59,7 +59,7 @@ func TestRunFails(t *testing.T) {
 	s, m := tinySession(t)
 	out := make([]float32, m.Recipe.Dims)
 	err := s.Run(make([]int64, 21), 1, 21, nil, out)
-	if !fault.Is(err, fault.DeviceFailed) || KindOf(err) != Transient || !strings.Contains(err.Error(), "a batch of 1 texts of 21 tokens failed") {
+	if !fault.Is(err, fault.DeviceFailed) || KindOf(err) != Transient || !strings.Contains(err.Error(), "cpu:0: a batch of 1 texts of 21 tokens failed") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v", err)
 	}
 	if err := s.Run(make([]int64, 20), 1, 20, nil, out); err != nil {
@@ -78,6 +78,29 @@ func TestOutOfMemoryIsRecognized(t *testing.T) {
 		if got := KindOf(s.failed(1, 2, errors.New(text))); got != want {
 			t.Errorf("%q is %v, want %v", text, got, want)
 		}
+	}
+}
+
+// source gives the same graph always.
+type source models.Graph
+
+func (s source) Graph(bool) (models.Graph, error) { return models.Graph(s), nil }
+
+// A graph that the library refuses is a sentence, on one line.
+func TestOpenRefuses(t *testing.T) {
+	rt := load(t)
+	for name, g := range map[string]source{
+		"empty":     {Output: "v"},
+		"no ONNX":   {Proto: []byte("text"), Output: "v"},
+		"no folder": {Proto: []byte("\x08\x0a\x3a\x00"), DataDir: filepath.Join(t.TempDir(), "no"), Output: "v"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := rt.OpenCPU("cpu:0", g, 1)
+			f := fault.Of(err)
+			if f == nil || f.Class != fault.ModelRefused || f.Hint == "" || strings.Contains(f.Error(), "\n") {
+				t.Errorf("got %q", f)
+			}
+		})
 	}
 }
 
