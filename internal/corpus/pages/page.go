@@ -240,7 +240,7 @@ func (c *Column) startValues(enc format.Encoding, data []byte) error {
 
 func (c *Column) loadDictionary(h *format.PageHeader) error {
 	d := &h.DictionaryPageHeader.V
-	if d.Encoding != format.Plain && d.Encoding != format.PlainDictionary {
+	if d.Encoding != format.Plain && d.Encoding != plainDictionary {
 		return unsupported("a dictionary has the encoding %s, which is not read", d.Encoding)
 	}
 	data, err := c.uncompress(c.raw, int(h.UncompressedPageSize))

@@ -9,6 +9,10 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
+// plainDictionary is what writers of format 1 call RLE_DICTIONARY in a data page
+// and PLAIN in a dictionary page. parquet-go deprecates its name for it.
+const plainDictionary format.Encoding = 2
+
 // layout is how the values of a page are stored.
 type layout int
 
@@ -59,7 +63,7 @@ func (v *values) start(c *Chunk, enc format.Encoding, data []byte, dict *diction
 		rest, err := levelsV1(&v.bits, data, 1, format.RLE)
 		v.data = rest
 		return err
-	case enc == format.PlainDictionary || enc == format.RLEDictionary:
+	case enc == plainDictionary || enc == format.RLEDictionary:
 		v.layout = layoutIndex
 		if len(data) == 0 { // a page of nulls
 			v.bits.reset(nil, 1)
