@@ -138,7 +138,7 @@ func footerBytes(f io.ReaderAt, size int64) ([]byte, error) {
 	return footer, nil
 }
 
-const hintDamaged = "the file is damaged: copy or write it again, or leave it out with --on-bad-file skip"
+const hintDamaged = "the file is damaged: copy or write it again, or leave it out of the corpus"
 
 func corruptFooter(cause error) *fault.Error {
 	return fault.New(fault.CorruptFile, "the footer does not hold together").Because(cause).Hinting(hintDamaged)

@@ -77,7 +77,11 @@ func (l *Layout) writeFailures(out io.Writer, r Rows, failed []Failed) error {
 			parquet.Int64Value(r.Row[f.Doc]),
 		}
 		if l.chunked {
-			values = append(values, parquet.Int32Value(r.Chunk[f.Doc]))
+			chunk := parquet.NullValue().Level(0, 0, 0)
+			if n := r.Chunk[f.Doc]; n >= 0 {
+				chunk = parquet.Int32Value(n).Level(0, 1, 0)
+			}
+			values = append(values, chunk)
 		}
 		values = append(values, parquet.ByteArrayValue([]byte(f.Class)), parquet.Int32Value(f.Attempts),
 			parquet.ByteArrayValue([]byte(f.Message)), text, parquet.Int64Value(f.TextBytes))

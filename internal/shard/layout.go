@@ -160,7 +160,12 @@ func (l *Layout) failureColumns() (root []parquet.Field) {
 	if l.hasID {
 		add(l.fields[0].Name, bare(l.fields[0].Node))
 	}
-	l.place(add)
+	l.place(func(name string, node parquet.Node) {
+		if name == ColumnChunk {
+			node = parquet.Optional(node) // null for a null or empty list
+		}
+		add(name, node)
+	})
 	add(ColumnClass, parquet.String())
 	add(ColumnAttempts, parquet.Leaf(parquet.Int32Type))
 	add(ColumnMessage, parquet.String())

@@ -25,7 +25,7 @@
 //	truncated      required BOOLEAN
 //	embedding      required LIST of required FLOAT, byte-stream-split, no statistics
 //
-// A dead letter has <id>, file, row, chunk, then class STRING, attempts INT32,
+// A dead letter has <id>, file, row, chunk (null for a null or empty list), then class STRING, attempts INT32,
 // message STRING, text BINARY (first 64 KiB, null for a null text) and
 // text_bytes INT64.
 //
