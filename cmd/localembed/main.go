@@ -109,6 +109,13 @@ Exit codes: 0 all rows embedded, 1 failed and resumable, 2 usage,
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fault.New(fault.Usage, "there is no command %q", args[0]).Hinting("localembed --help lists the commands")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fault.New(fault.Usage, "%v", err).Hinting("%s --help lists the flags", c.CommandPath())
