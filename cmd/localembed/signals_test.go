@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	"localembed/internal/backfill"
+	"localembed/internal/onnx"
+	"localembed/internal/testenv"
+)
+
+// soak is set by `make soak`: more kills on the same corpus.
+const soak = "LOCALEMBED_SOAK"
+
+// process is localembed in a process of its own, on MiniLM and the CPU, over a corpus
+// of windows of 40 rows whose texts repeat across windows.
+type process struct {
+	t            *testing.T
+	dir, out     string
+	unique, rows int64
+}
+
+func newProcess(t *testing.T, rows int) *process {
+	p := &process{t: t, dir: t.TempDir(), rows: int64(rows)}
+	p.out = filepath.Join(p.dir, "out")
+	var corpus []corpusRow
+	texts := map[string]bool{}
+	for i := range rows {
+		same := i
+		if i%5 == 4 {
+			same = i / 3
+		}
+		text := fmt.Sprintf("text %d says %s", same, strings.Repeat("something more, ", same*7%16))
+		texts[text] = true
+		corpus = append(corpus, corpusRow{ID: int64(i), Text: &text})
+	}
+	p.unique = int64(len(texts))
+	if err := parquet.WriteFile(filepath.Join(p.dir, "corpus.parquet"), corpus); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// start runs the command; what it prints is in the buffers once it has ended.
+func (p *process) start(out string) (c *exec.Cmd, stdout, stderr *bytes.Buffer) {
+	p.t.Helper()
+	exe, err := exec.LookPath("localembed") // made by TestMain
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	c = exec.Command(exe, "run", "--json", "--model", testenv.Model(p.t), "--out", out,
+		"--devices", "cpu:2", "--window", "40", "--batch-tokens", "256", "corpus.parquet")
+	c.Dir = p.dir
+	c.Env = append(os.Environ(), onnx.Env+"="+testenv.ORT(p.t))
+	stdout, stderr = &bytes.Buffer{}, &bytes.Buffer{}
+	c.Stdout, c.Stderr = stdout, stderr
+	if err := c.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = c.Process.Kill() })
+	return c, stdout, stderr
+}
+
+// finish runs the command to its end.
+func (p *process) finish(out string) backfill.Report {
+	p.t.Helper()
+	c, stdout, stderr := p.start(out)
+	if err := c.Wait(); err != nil {
+		p.t.Fatalf("run: %v\n%s", err, stderr)
+	}
+	return p.report(stdout)
+}
+
+func (p *process) report(stdout *bytes.Buffer) (r backfill.Report) {
+	p.t.Helper()
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		p.t.Fatalf("no report: %v\n%s", err, stdout)
+	}
+	return r
+}
+
+// sums are the SHA-256 of the parts.
+func (p *process) sums(out string) map[string]string {
+	p.t.Helper()
+	parts, err := filepath.Glob(filepath.Join(out, "part-*.parquet"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	sums := map[string]string{}
+	for _, part := range parts {
+		b, err := os.ReadFile(part)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		sums[filepath.Base(part)] = fmt.Sprintf("%x", sha256.Sum256(b))
+	}
+	return sums
+}
+
+// committed counts the records and vectors in the store's segments and fails where
+// one batch is there twice. It reads the segments by their documented layout.
+func (p *process) committed(out string) (batches, vectors int64) {
+	p.t.Helper()
+	segments, err := filepath.Glob(filepath.Join(backfill.StoreDir(out, ""), "vectors", "*.seg"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, s := range segments {
+		b, err := os.ReadFile(s)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		for len(b) > 0 {
+			if len(b) < 48 || string(b[:4]) != "LEB1" {
+				p.t.Fatalf("%s: no record where one should begin", s)
+			}
+			id, count, dim := string(b[4:36]), binary.LittleEndian.Uint32(b[36:]), binary.LittleEndian.Uint32(b[40:])
+			end := 48 + int(count*dim*4)
+			if dim != 384 || end > len(b) {
+				p.t.Fatalf("%s: a record of %d × %d values in %d bytes", s, count, dim, len(b))
+			}
+			table := crc32.MakeTable(crc32.Castagnoli)
+			if sum := crc32.Update(crc32.Checksum(b[:44], table), table, b[48:end]); sum != binary.LittleEndian.Uint32(b[44:]) {
+				p.t.Fatalf("%s: a record does not match its checksum", s)
+			}
+			if seen[id] {
+				p.t.Fatalf("batch %x was committed twice", id)
+			}
+			seen[id] = true
+			batches++
+			vectors += int64(count)
+			b = b[end:]
+		}
+	}
+	return batches, vectors
+}
+
+// SIGKILL at random moments, and the same command after each: the shards are those of
+// an undisturbed run, and each text was computed and committed once.
+func TestKilledRunsEndAsUndisturbedOnes(t *testing.T) {
+	kills, rows := 3, 400
+	if os.Getenv(soak) != "" {
+		kills, rows = 20, 2400
+	}
+	p := newProcess(t, rows)
+	undisturbed := filepath.Join(p.dir, "undisturbed")
+	began := time.Now()
+	r := p.finish(undisturbed)
+	took := time.Since(began)
+	want := p.sums(undisturbed)
+	if len(want) != rows/40 || r.UniqueTexts != p.unique || r.VectorsComputed != p.unique {
+		t.Fatalf("the undisturbed run made %d parts, %d of %d vectors", len(want), r.VectorsComputed, p.unique)
+	}
+	batches, _ := p.committed(undisturbed)
+	began = time.Now()
+	p.finish(undisturbed) // nothing is left to do: what a process needs to start
+	start := time.Since(began)
+
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 0))
+	for kill := range kills {
+		c, _, stderr := p.start(p.out)
+		// Anywhere in a process's life, and so that three quarters of the work are done
+		// by killed processes.
+		work := random.Float64() * 1.5 / float64(kills) * float64(took-start)
+		time.Sleep(time.Duration(work) + time.Duration((0.5+random.Float64()/2)*float64(start)))
+		_ = c.Process.Kill()
+		err := c.Wait()
+		if err == nil {
+			t.Logf("the job was done before kill %d", kill+1)
+			break
+		}
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+			t.Fatalf("kill %d: %v\n%s", kill+1, err, stderr)
+		}
+		t.Logf("kill %d leaves %d parts", kill+1, len(p.sums(p.out)))
+	}
+	last := p.finish(p.out)
+	if got := p.sums(p.out); !maps.Equal(got, want) {
+		t.Errorf("seed %d: the shards differ:\n%v\n%v", seed, got, want)
+	}
+	n, vectors := p.committed(p.out)
+	if n != batches || vectors != p.unique {
+		t.Errorf("%d batches with %d vectors were committed, want %d with %d", n, vectors, batches, p.unique)
+	}
+	if last.VectorsComputed+last.VectorsReused != p.unique || last.RowsEmbedded != p.rows {
+		t.Errorf("the last report has %d + %d vectors and %d rows, want %d and %d", last.VectorsComputed, last.VectorsReused, last.RowsEmbedded, p.unique, p.rows)
+	}
+}
+
+// SIGINT and SIGTERM end a run in good order: what is in flight is committed, the
+// report says what was done, and the same command goes on.
+func TestSignalsEndARunInGoodOrder(t *testing.T) {
+	p := newProcess(t, 400)
+	computed := int64(0)
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		c, stdout, stderr := p.start(p.out)
+		// Once it has committed something more.
+		segment := filepath.Join(backfill.StoreDir(p.out, ""), "vectors", "000001.seg")
+		size := func() int64 {
+			info, err := os.Stat(segment)
+			if err != nil {
+				return 0
+			}
+			return info.Size()
+		}
+		for from, until := size(), time.Now().Add(30*time.Second); size() == from && time.Now().Before(until); {
+			time.Sleep(5 * time.Millisecond)
+		}
+		if err := c.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		err := c.Wait()
+		if c.ProcessState.ExitCode() != 130 {
+			t.Fatalf("%v: %v\n%s", sig, err, stderr)
+		}
+		r := p.report(stdout)
+		if r.VectorsComputed == 0 || r.VectorsComputed+computed >= p.unique {
+			t.Errorf("%v: %d vectors computed, want some and not all %d", sig, r.VectorsComputed, p.unique)
+		}
+		computed += r.VectorsComputed
+		if _, vectors := p.committed(p.out); vectors != computed {
+			t.Errorf("%v: %d vectors are committed, the reports say %d", sig, vectors, computed)
+		}
+		var f struct{ Class, Message, Hint string }
+		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &f); err != nil || f.Class != "interrupted" || !strings.Contains(f.Hint, "same command again") {
+			t.Errorf("%v: stderr ends in %q (%v)", sig, lines[len(lines)-1], err)
+		}
+	}
+	r := p.finish(p.out)
+	if r.VectorsComputed+computed != p.unique || r.RowsEmbedded != p.rows {
+		t.Errorf("%d vectors were computed before and %d after, want %d; %d rows", computed, r.VectorsComputed, p.unique, r.RowsEmbedded)
+	}
+}
