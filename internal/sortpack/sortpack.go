@@ -43,10 +43,10 @@ type Limits struct {
 	MinTokens int `json:"min_tokens"` // a remainder of at least this many tokens stays exact
 }
 
-// CPU are the default limits for CPU devices. 1 024 tokens of activations stay
+// CPU are the default limits for CPU devices. 512 tokens of activations stay
 // in a core's cache, and a small batch costs a CPU nothing, so every batch is
 // of one exact length (MinTokens 1).
-func CPU() Limits { return Limits{Tokens: 1024, Items: 1024, Cells: 4 << 20, MinTokens: 1} }
+func CPU() Limits { return Limits{Tokens: 512, Items: 512, Cells: 4 << 20, MinTokens: 1} }
 
 // CUDA are the default limits for CUDA devices. 16 384 tokens fill a large GPU
 // and keep windows of 100 000 documents under 0.5 % of waste, which 65 536
