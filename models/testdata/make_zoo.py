@@ -1,0 +1,355 @@
+"""Writes zoo/: tiny model folders with random weights, and the vectors that
+sentence-transformers computes for them.
+
+    LD_LIBRARY_PATH=.cache/bench-venv/stub-cuda .cache/bench-venv/bin/python models/testdata/make_zoo.py [NAME...]
+
+Each folder covers rules that a reader of model folders can get wrong: the
+architectures, spellings of pooling, order of modules, prompts, limits, types and
+places of weights. Weights are drawn so wide that a wrong rule shows: a vector
+computed with another activation, order or position is off by far more than
+rounding. FOLDER.reference.json holds the texts, their token ids and vectors, computed
+in fp32 on the CPU with one text a batch. All texts are made up here, from a list of
+words. .cache/bench-venv is what bench/cpu/run.sh installs.
+"""
+
+import json
+import pathlib
+import random
+import shutil
+import sys
+
+import torch
+import transformers
+from safetensors.torch import save_file
+from sentence_transformers import SentenceTransformer
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+ZOO = pathlib.Path(__file__).parent / "zoo"
+
+WORDS = """river stone winter lamp garden cloud copper letter window harbour engine forest market signal bridge
+paper candle mountain wheel silver music ladder kettle orchard compass needle barrel meadow anchor feather""".split()
+VERBS = "carries follows measures repairs hides counts divides returns paints orders".split()
+LINKS = "near under without beside during against because of and or".split()
+
+
+def sentence(rng: random.Random, words: int) -> str:
+    out = []
+    for i in range(words):
+        kind = (WORDS, VERBS, LINKS)[i % 3]
+        out.append(rng.choice(kind))
+    return " ".join(out).capitalize() + rng.choice([".", "!", "?", ";"])
+
+
+def training_texts() -> list[str]:
+    rng = random.Random(1)
+    return [sentence(rng, rng.randint(3, 20)) for _ in range(400)] + ["Café Über naïve 0123456789 ( ) [ ] - , : '"]
+
+
+def texts() -> list[str]:
+    rng = random.Random(2)
+    return [
+        "a",
+        sentence(rng, 9),
+        sentence(rng, 160),  # longer than every limit
+        "  \n" + sentence(rng, 5) + "\t \n ",
+        "the [SEP] stone </s> is <pad> near [PAD] the <mask> river [MASK][CLS]<s>",
+        "ÉTÉ Über naïve: 漢字 and \U0001f600 cafe\u0301",
+        "RIVER Stone wINTER 12,345.67 (lamp)--[cloud]",
+        "stone\x00lamp \x00",
+        sentence(rng, 30),
+        sentence(rng, 2).strip(".!?;"),
+    ]
+
+
+# Tokenizers. Each gives (tokenizer, names of its special tokens).
+
+
+def wordpiece(normalizer, names=("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"), pad="[PAD]", unk="[UNK]", cls="[CLS]", sep="[SEP]", mask="[MASK]"):
+    t = Tokenizer(models.WordPiece(unk_token=unk))
+    t.normalizer, t.pre_tokenizer = normalizer, pre_tokenizers.BertPreTokenizer()
+    t.train_from_iterator(training_texts(), trainers.WordPieceTrainer(vocab_size=220, special_tokens=list(names), show_progress=False))
+    t.post_processor = processors.TemplateProcessing(
+        single=f"{cls} $A {sep}", pair=f"{cls} $A {sep} $B:1 {sep}:1",
+        special_tokens=[(cls, t.token_to_id(cls)), (sep, t.token_to_id(sep))])
+    return t, dict(pad_token=pad, unk_token=unk, cls_token=cls, sep_token=sep, mask_token=mask)
+
+
+def uncased():
+    return wordpiece(normalizers.BertNormalizer(lowercase=True))
+
+
+def cased():
+    return wordpiece(normalizers.BertNormalizer(lowercase=False))
+
+
+def cased_sequence():
+    return wordpiece(normalizers.Sequence([normalizers.NFD(), normalizers.Replace(Regex(r"-+"), " "), normalizers.StripAccents()]))
+
+
+def mpnet_words():
+    return wordpiece(normalizers.BertNormalizer(lowercase=True), names=("<s>", "<pad>", "</s>", "[UNK]", "<mask>"),
+                     pad="<pad>", cls="<s>", sep="</s>", mask="<mask>")
+
+
+def byte_bpe():
+    t = Tokenizer(models.BPE())
+    t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    names = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    t.train_from_iterator(training_texts(), trainers.BpeTrainer(
+        vocab_size=340, special_tokens=names, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+    t.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False, trim_offsets=True)
+    return t, dict(pad_token="<pad>", unk_token="<unk>", cls_token="<s>", sep_token="</s>", bos_token="<s>", eos_token="</s>", mask_token="<mask>")
+
+
+def unigram(names, normalizer, pad, unk, cls, sep, mask):
+    t = Tokenizer(models.Unigram())
+    t.normalizer, t.pre_tokenizer = normalizer, pre_tokenizers.Metaspace()
+    t.train_from_iterator(training_texts(), trainers.UnigramTrainer(
+        vocab_size=200, special_tokens=list(names), unk_token=unk, show_progress=False))
+    t.post_processor = processors.TemplateProcessing(
+        single=f"{cls} $A {sep}", pair=f"{cls} $A {sep} {sep} $B {sep}",
+        special_tokens=[(cls, t.token_to_id(cls)), (sep, t.token_to_id(sep))])
+    return t, dict(pad_token=pad, unk_token=unk, cls_token=cls, sep_token=sep, mask_token=mask)
+
+
+def xlmr_pieces():
+    return unigram(("<s>", "<pad>", "</s>", "<unk>", "<mask>"), normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]),
+                   "<pad>", "<unk>", "<s>", "</s>", "<mask>")
+
+
+def camembert_pieces():
+    return unigram(("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED", "<s>", "</s>", "<mask>"),
+                   normalizers.Replace(Regex(" {2,}"), " "), "<pad>", "<unk>", "<s>", "</s>", "<mask>")
+
+
+def albert_pieces():
+    return unigram(("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"),
+                   normalizers.Sequence([normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]),
+                   "<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
+
+
+# Weights.
+
+
+def draw(model: torch.nn.Module, seed: int) -> None:
+    g = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, p in sorted(model.named_parameters()):
+            noise = torch.randn(p.shape, generator=g)
+            if "sinusoidal" in name or not p.requires_grad:
+                continue
+            if "embeddings" in name and p.dim() == 2 and "project" not in name and "mapping" not in name:
+                p.copy_(noise * 0.8)
+            elif p.dim() >= 2:
+                p.copy_(noise * (1.6 / p.shape[-1] ** 0.5))
+            elif "norm" in name.lower() and name.endswith("weight"):
+                p.copy_(1 + noise * 0.3)
+            else:
+                p.copy_(noise * 0.4)
+
+
+def save_weights(model, folder: pathlib.Path, dtype, shards: int, buffers: dict) -> None:
+    tensors = {k: v.detach().clone().contiguous() for k, v in model.state_dict().items()}
+    tensors = {k: v.to(dtype) if v.is_floating_point() else v for k, v in tensors.items()} | buffers
+    if shards == 1:
+        return save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    names, where = list(tensors), {}
+    random.Random(3).shuffle(names)
+    for i in range(shards):
+        part = names[i::shards]
+        file = f"model-{i + 1:05d}-of-{shards:05d}.safetensors"
+        save_file({n: tensors[n] for n in part}, folder / file, metadata={"format": "pt"})
+        where |= {n: file for n in part}
+    size = sum(t.numel() * t.element_size() for t in tensors.values())
+    write(folder / "model.safetensors.index.json", {"metadata": {"total_size": size}, "weight_map": dict(sorted(where.items()))})
+
+
+def write(path: pathlib.Path, value) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+# Folders.
+
+SIZES = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
+OLD = "sentence_transformers.models."
+NEW = {
+    "Transformer": "sentence_transformers.base.modules.transformer.Transformer",
+    "Pooling": "sentence_transformers.sentence_transformer.modules.pooling.Pooling",
+    "Normalize": "sentence_transformers.base.modules.normalize.Normalize",
+    "Dense": "sentence_transformers.base.modules.dense.Dense",
+}
+
+
+def bert(**k):
+    return transformers.BertConfig(**(SIZES | dict(max_position_embeddings=80) | k))
+
+
+def roberta(kind=transformers.RobertaConfig, **k):
+    return kind(**(SIZES | dict(max_position_embeddings=82, pad_token_id=1, bos_token_id=0, eos_token_id=2, type_vocab_size=1, layer_norm_eps=1e-5) | k))
+
+
+def distilbert(**k):
+    return transformers.DistilBertConfig(**(dict(dim=16, n_layers=2, n_heads=2, hidden_dim=32, max_position_embeddings=80) | k))
+
+
+def make(name, covers, *, config, tokenizer, cls=transformers.AutoModel, pooling, modules=(), new=False, sbert=None, tok=None, st=None,
+         dtype=torch.float32, shards=1, buffers=None, calls=None, model_max=None, seed=None, limit=None, config_extra=None):
+    """modules: what comes after the pooling, each (kind, config or None). calls: (call, args, prompt) each."""
+    wanted = sys.argv[1:]
+    if wanted and name not in wanted:
+        return
+    folder = ZOO / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    t, specials = tokenizer()
+    t.save(str(folder / "tokenizer.json"), pretty=False)
+    write(folder / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **specials,
+                                             **({"model_max_length": model_max} if model_max else {}), **(tok or {})})
+    config.vocab_size = t.get_vocab_size()
+    model = cls.from_config(config) if cls is transformers.AutoModel else cls(config)
+    draw(model, seed or sum(map(ord, name)))
+    config.architectures = [type(model).__name__]
+    saved = config.to_dict() | (config_extra or {})
+    write(folder / "config.json", {k: v for k, v in saved.items() if k not in ("id2label", "label2id", "_name_or_path")})
+    save_weights(model, folder, dtype, shards, buffers or {})
+    if sbert is not None:
+        write(folder / "sentence_bert_config.json", sbert)
+    write(folder / "config_sentence_transformers.json", {"__version__": {"sentence_transformers": "6.2.0"}, **(st or {})})
+    spell = (lambda k: NEW[k]) if new else (lambda k: OLD + k)
+    listed = [{"idx": 0, "name": "0", "path": "", "type": spell("Transformer")},
+              {"idx": 1, "name": "1", "path": "1_Pooling", "type": spell("Pooling")}]
+    write(folder / "1_Pooling" / "config.json", pooling)
+    g = torch.Generator().manual_seed(len(name))
+    for i, (kind, c) in enumerate(modules, 2):
+        path = f"{i}_{kind}"
+        listed.append({"idx": i, "name": str(i), "path": path, "type": spell(kind)})
+        if c is not None:
+            write(folder / path / "config.json", c)
+            weights = {"linear.weight": torch.randn(c["out_features"], c["in_features"], generator=g) * 0.5}
+            if c["bias"]:
+                weights["linear.bias"] = torch.randn(c["out_features"], generator=g)
+            save_file(weights, folder / path / "model.safetensors")
+    write(folder / "modules.json", listed)
+    reference(folder, covers, calls or [("encode", {}, "")], limit)
+
+
+def reference(folder: pathlib.Path, covers: str, calls, limit) -> None:
+    model = SentenceTransformer(str(folder), device="cpu", model_kwargs={"dtype": torch.float32}, local_files_only=True)
+    if limit:
+        model.max_seq_length = limit
+    file, loaded = json.loads((folder / "tokenizer.json").read_text()), json.loads(model.tokenizer.backend_tokenizer.to_str())
+    for key in ("normalizer", "pre_tokenizer", "post_processor"):
+        if "do_lower_case" not in covers and file[key] != loaded[key]:
+            print(f"{folder.name}: transformers replaced the tokenizer's {key}", file=sys.stderr)
+    t, all_texts, out = model.tokenizer, texts(), []
+    for call, args, prompt in calls:
+        how = {k: v for k, v in args.items()}
+        if call == "encode_document" and model.prompts.get("document", "") != prompt:
+            call_model, how = model.encode, how | {"prompt": prompt}
+        else:
+            call_model = getattr(model, call)
+        vectors = call_model(all_texts, batch_size=1, convert_to_numpy=True, show_progress_bar=False, **how)
+        plain = [t(prompt + x, truncation=False, verbose=False)["input_ids"] for x in all_texts]
+        ids = [t(prompt + x, truncation=True, max_length=model.max_seq_length)["input_ids"] for x in all_texts]
+        lengths = [float((v.astype("float64") ** 2).sum() ** 0.5) for v in vectors]
+        out.append({
+            "call": call, "args": args, "prompt_text": prompt, "dim": int(vectors.shape[1]),
+            "normalized": all(abs(n - 1) < 1e-5 for n in lengths),
+            "n_tokens": [len(x) for x in ids], "truncated": [len(p) > len(x) for p, x in zip(plain, ids)],
+            **({"input_ids": ids} if not out else {}),
+            "embeddings": [[float(f"{x:.7g}") for x in v] for v in vectors.tolist()],
+        })
+    doc = {"folder": folder.name, "expect": "match", "covers": covers, "min_cosine": 0.9999, "max_seq_length": model.max_seq_length,
+           "computed": "fp32 on CPU, batch_size=1 (fp16/bf16 weights widened to fp32)", "texts": all_texts, "calls": out}
+    (folder.parent / (folder.name + ".reference.json")).write_text(json.dumps(doc, ensure_ascii=True, separators=(",", ":")).replace('],[', '],\n[') + "\n")
+    print(folder.name, doc["max_seq_length"], out[0]["dim"], sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()))
+
+
+def old(width, include_prompt=None, **on):
+    names = ["cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken"]
+    c = {"word_embedding_dimension": width, **{"pooling_mode_" + n: on.get(n, False) for n in names}}
+    return c if include_prompt is None else c | {"include_prompt": include_prompt}
+
+
+def new_pooling(width, mode, include_prompt=True):
+    return {"embedding_dimension": width, "pooling_mode": mode, "include_prompt": include_prompt}
+
+
+def dense(i, o, activation, bias=True):
+    return ("Dense", {"in_features": i, "out_features": o, "bias": bias, "activation_function": "torch.nn.modules." + activation})
+
+
+NORMALIZE = ("Normalize", None)
+
+
+def main() -> None:
+    make("bert-max-mean-booleans", "BERT, silu; old booleans max and mean, written mean first: joined as max, mean; no Normalize",
+         config=bert(hidden_act="silu"), tokenizer=uncased, pooling=old(16, mean_tokens=True, max_tokens=True), sbert={"max_seq_length": 64, "do_lower_case": False})
+    make("bert-six-poolings-list", "BERT, gelu_new, new names; all six poolings as a list in an order of its own; Normalize over all of them",
+         config=bert(hidden_act="gelu_new"), tokenizer=uncased, new=True, modules=[NORMALIZE], model_max=72,
+         pooling=new_pooling(16, ["weightedmean", "lasttoken", "mean", "cls", "mean_sqrt_len_tokens", "max"]))
+    make("bert-lasttoken-left", "BERT, gelu_fast; lasttoken; the tokenizer pads on the left",
+         config=bert(hidden_act="gelu_fast"), tokenizer=uncased, pooling=new_pooling(16, "lasttoken"), new=True, tok={"padding_side": "left"}, model_max=60)
+    make("bert-cls-one-layer", "BERT, one layer, quick_gelu, 3 heads; cls + Normalize; the tokenizer pads on the left; layer_norm_eps 0.1",
+         config=bert(hidden_act="quick_gelu", num_hidden_layers=1, hidden_size=24, num_attention_heads=3, layer_norm_eps=0.1), tokenizer=uncased,
+         pooling=old(24, cls_token=True), modules=[NORMALIZE], tok={"padding_side": "left"}, sbert={"max_seq_length": 50})
+    make("bert-exclude-prompt", "BERT, gelu_pytorch_tanh; mean without the prompt's tokens (include_prompt false), prompts for query and document",
+         config=bert(hidden_act="gelu_pytorch_tanh"), tokenizer=uncased, pooling=old(16, include_prompt=False, mean_tokens=True), modules=[NORMALIZE],
+         st={"prompts": {"query": "river: ", "document": "stone lamp: "}, "default_prompt_name": None}, sbert={"max_seq_length": 40},
+         calls=[("encode_document", {}, "stone lamp: "), ("encode_query", {}, "river: "), ("encode", {"prompt": ""}, "")])
+    make("roberta-exclude-prompt", "RoBERTa; cls, max, weightedmean and lasttoken without the prompt's tokens; byte-level BPE, whose prompt ends with a token of its own",
+         config=roberta(hidden_act="relu"), tokenizer=byte_bpe, pooling=new_pooling(16, ["cls", "max", "weightedmean", "lasttoken"], False), new=True,
+         st={"prompts": {"document": "passage: "}, "default_prompt_name": "document"}, sbert={"max_seq_length": 60},
+         calls=[("encode_document", {}, "passage: "), ("encode", {}, "passage: "), ("encode", {"prompt": ""}, "")])
+    make("bert-two-dense", "BERT, swish; two Dense of different activations, the first without a bias, then Normalize",
+         config=bert(hidden_act="swish"), tokenizer=uncased, pooling=old(16, mean_tokens=True), sbert={"max_seq_length": 64},
+         modules=[dense(16, 24, "activation.ReLU", bias=False), dense(24, 12, "linear.Identity"), NORMALIZE])
+    make("distilbert-normalize-dense", "DistilBERT, gelu; cls, Normalize, then Dense with GELU: the order is that of modules.json",
+         config=distilbert(activation="gelu"), tokenizer=uncased, pooling=old(16, cls_token=True), sbert={"max_seq_length": 64},
+         modules=[NORMALIZE, dense(16, 20, "activation.GELU"), dense(20, 10, "activation.Sigmoid")])
+    make("bert-fp16-shards-heads", "BERT, three layers, relu; fp16 in three shards, saved with pretraining heads and the prefix bert., int64 position_ids among them; mean_sqrt_len",
+         config=bert(hidden_act="relu", num_hidden_layers=3), tokenizer=cased, cls=transformers.BertForPreTraining, pooling=old(16, mean_sqrt_len_tokens=True),
+         dtype=torch.float16, shards=3, sbert={"max_seq_length": 64, "do_lower_case": False},
+         buffers={"bert.embeddings.position_ids": torch.arange(80).unsqueeze(0)})
+    make("roberta-bf16-shards-prefix", "RoBERTa, tanh; bf16 in two shards with the prefix roberta. and a head; cls + Normalize",
+         config=roberta(hidden_act="tanh"), tokenizer=byte_bpe, cls=transformers.RobertaForMaskedLM, pooling=old(16, cls_token=True),
+         modules=[NORMALIZE], dtype=torch.bfloat16, shards=2, sbert={"max_seq_length": 72})
+    make("camembert-mean", "CamemBERT, gelu; Unigram whose special tokens do not come first; pad id 1; prefix roberta.; no sentence_bert_config.json, so positions decide",
+         config=roberta(transformers.CamembertConfig, bos_token_id=5, eos_token_id=6), tokenizer=camembert_pieces, cls=transformers.CamembertForMaskedLM,
+         pooling=old(16, mean_tokens=True), model_max=70)
+    make("xlmr-mean-long-limit", "XLM-RoBERTa, gelu; mean without Normalize; max_seq_length 512 is more than the 80 usable positions, so 80 is the limit",
+         config=roberta(transformers.XLMRobertaConfig), tokenizer=xlmr_pieces, pooling=old(16, mean_tokens=True), sbert={"max_seq_length": 512, "do_lower_case": False}, limit=80)
+    make("distilbert-cls-sinusoidal", "DistilBERT, sinusoidal positions, relu; cls without Normalize; prefix distilbert. and a head",
+         config=distilbert(activation="relu", sinusoidal_pos_embds=True), tokenizer=cased, cls=transformers.DistilBertForMaskedLM,
+         pooling=old(16, cls_token=True), sbert={"max_seq_length": 64})
+    make("electra-max-equal", "ELECTRA, embedding_size = hidden_size, so no projection; discriminator head and prefix electra.; max + Normalize; gelu_python",
+         config=transformers.ElectraConfig(**SIZES, embedding_size=16, max_position_embeddings=80, hidden_act="gelu_python"), tokenizer=uncased,
+         cls=transformers.ElectraForPreTraining, pooling=old(16, max_tokens=True), modules=[NORMALIZE], sbert={"max_seq_length": 64})
+    make("albert-mean-one-group", "ALBERT, one group of one layer used three times, embedding_size 8, gelu; mean + Normalize; prefix albert.",
+         config=transformers.AlbertConfig(**(SIZES | dict(num_hidden_layers=3)), embedding_size=8, max_position_embeddings=80, hidden_act="gelu",
+                                          num_hidden_groups=1, inner_group_num=1), tokenizer=albert_pieces, cls=transformers.AlbertForMaskedLM,
+         pooling=old(16, mean_tokens=True), modules=[NORMALIZE], sbert={"max_seq_length": 64})
+    make("albert-cls-groups", "ALBERT, four layers in two groups of two inner layers each, embedding_size = hidden_size, relu; cls",
+         config=transformers.AlbertConfig(**(SIZES | dict(num_hidden_layers=4)), embedding_size=16, max_position_embeddings=80, hidden_act="relu",
+                                          num_hidden_groups=2, inner_group_num=2), tokenizer=albert_pieces, pooling=old(16, cls_token=True), sbert={"max_seq_length": 64})
+    make("mpnet-cls-prefix", "MPNet, three layers, gelu; cls without Normalize; prefix mpnet. and a head; texts long enough for the far relative positions",
+         config=transformers.MPNetConfig(**(SIZES | dict(num_hidden_layers=3)), max_position_embeddings=182, relative_attention_num_buckets=32, pad_token_id=1,
+                                         bos_token_id=0, eos_token_id=2), tokenizer=mpnet_words, cls=transformers.MPNetForMaskedLM,
+         pooling=old(16, cls_token=True), sbert={"max_seq_length": 180})
+    make("bert-truncate-dim", "BERT, gelu; mean + Dense with Tanh; truncate_dim 7 in config_sentence_transformers.json, no Normalize",
+         config=bert(), tokenizer=uncased, pooling=old(16, mean_tokens=True), modules=[dense(16, 16, "activation.Tanh")], st={"truncate_dim": 7}, sbert={"max_seq_length": 64})
+    make("bert-lowercase-sequence", "BERT, gelu_10; do_lower_case with a tokenizer whose normalizer is a Sequence without Lowercase; weightedmean",
+         config=bert(hidden_act="gelu_10"), tokenizer=cased_sequence, pooling=old(16, weightedmean_tokens=True), sbert={"max_seq_length": 64, "do_lower_case": True})
+    make("bert-passage-prompt", "BERT, mish; no prompt named document but passage and corpus: localembed takes passage for documents",
+         config=bert(hidden_act="mish"), tokenizer=uncased, pooling=old(16, mean_tokens=True), modules=[NORMALIZE], sbert={"max_seq_length": 64},
+         st={"prompts": {"corpus": "corpus ", "passage": "passage: ", "query": "query: "}, "default_prompt_name": "query"},
+         calls=[("encode_document", {}, "passage: "), ("encode_query", {}, "query: "), ("encode", {}, "query: ")])
+    make("bert-corpus-prompt", "BERT, relu6, one head; an empty document prompt and one named corpus: localembed takes corpus for documents; normalize_embeddings",
+         config=bert(hidden_act="relu6", num_attention_heads=1), tokenizer=uncased, pooling=old(16, mean_tokens=True), sbert={"max_seq_length": 64},
+         st={"prompts": {"document": "", "corpus": "Corpus: "}},
+         calls=[("encode_document", {}, "Corpus: "), ("encode", {"normalize_embeddings": True}, "")])
+
+
+if __name__ == "__main__":
+    main()
