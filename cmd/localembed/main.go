@@ -36,7 +36,12 @@ func main() {
 
 // execute runs the command line and returns its exit code.
 func execute(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := interruptible(stderr)
+	// A flag error, and a signal, can come before --json is parsed.
+	show := func(e *fault.Error) { printError(stderr, e) }
+	if slices.Contains(args, "--json") || slices.Contains(args, "--json=true") {
+		show = func(e *fault.Error) { printErrorJSON(stderr, e) }
+	}
+	ctx, stop := interruptible(show)
 	defer stop()
 	root := newRoot()
 	root.SetArgs(args)
@@ -51,12 +56,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		return fault.ExitLeftOut
 	}
 	e := fault.Of(err)
-	// A flag error can come before --json is parsed.
-	if slices.Contains(args, "--json") || slices.Contains(args, "--json=true") {
-		printErrorJSON(stderr, e)
-	} else {
-		printError(stderr, e)
-	}
+	show(e)
 	return e.Class.ExitCode()
 }
 
@@ -66,7 +66,7 @@ const graceful = 9 * time.Second
 // interruptible gives a context that the first SIGINT or SIGTERM ends. What is in
 // flight is then finished and committed; a second signal, or 9 seconds, end the
 // process at once, which loses nothing that was committed.
-func interruptible(stderr io.Writer) (context.Context, func()) {
+func interruptible(show func(*fault.Error)) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -84,7 +84,7 @@ func interruptible(stderr io.Writer) (context.Context, func()) {
 			}
 		case <-time.After(graceful):
 		}
-		printError(stderr, fault.New(fault.Interrupted, "stopped at once; the batches in flight are lost, nothing that was committed is").
+		show(fault.New(fault.Interrupted, "stopped at once; the batches in flight are lost, nothing that was committed is").
 			Hinting("run the same command again to go on"))
 		os.Exit(fault.ExitInterrupted)
 	}()

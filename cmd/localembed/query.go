@@ -64,7 +64,7 @@ func (f *queryFlags) query(c *cobra.Command, out, text string) error {
 	if err != nil {
 		return err
 	}
-	hits, err := search.Nearest(c.Context(), vfs.Default, out, vector, f.top, job.TextColumn())
+	hits, err := search.Nearest(c.Context(), vfs.Default, out, vector, f.top, job.Text)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (f *queryFlags) embed(ctx context.Context, job *backfill.Job, text string) 
 	if f.model != "" {
 		dir = f.model
 	}
-	o := models.Options{Normalize: &recipe.Normalize, MaxTokens: recipe.MaxTokens, Dims: recipe.Dims, Precision: recipe.Precision, Query: true}
+	o := models.Options{Normalize: &recipe.Normalize, MaxTokens: recipe.MaxTokens, Dims: recipe.Dims, Precision: recipe.Precision, ONNX: job.ONNX, Query: true}
 	if recipe.Pooling != "none" {
 		o.Pooling = recipe.Pooling
 	}
@@ -146,7 +146,7 @@ func fillTexts(ctx context.Context, job *backfill.Job, out string, hits []search
 	c, err := corpus.Open(ctx, corpus.Options{Args: job.Corpus, Text: job.Text, ID: job.ID, Keep: job.Keep, OutDir: out})
 	if err != nil {
 		return fault.New(fault.NoSuchFile, "the texts are not in the shards, and the corpus cannot be read: %v", err).
-			Hinting("run the query where the corpus is, or make the shards with --keep %s", job.TextColumn())
+			Hinting("run the query where the corpus is, or make the shards with --keep %s", job.Text)
 	}
 	defer func() { _ = c.Close() }()
 	files := map[string]int32{}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"localembed/internal/backfill"
@@ -46,5 +44,5 @@ func (f *flags) run(c *cobra.Command, args []string) error {
 	if err == nil && report.DeadLetters() > 0 {
 		err = &leftOut{report.DeadLetters()}
 	}
-	return errors.Join(err)
+	return err
 }

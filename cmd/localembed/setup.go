@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"log/slog"
@@ -101,7 +102,7 @@ func (f *flags) open(c *cobra.Command, args []string, log *slog.Logger, withRunt
 		return s, err
 	}
 	meta := shard.Meta{Tool: "localembed " + version, Device: device.kind, Recipe: recipe}
-	if withRuntime {
+	if withRuntime && device.kind != "fake" {
 		if s.runtime, err = onnx.Load(f.ortLib); err != nil {
 			return s, err
 		}
@@ -119,9 +120,12 @@ func (f *flags) open(c *cobra.Command, args []string, log *slog.Logger, withRunt
 
 func (f *flags) job(args []string, s *session) backfill.Job {
 	job := backfill.Job{
-		Corpus: args, Model: f.model, Text: f.text, ID: f.id, Keep: f.keep, Limit: f.limit, OnLong: f.onLong,
+		Corpus: args, Model: f.model, ONNX: f.onnx, Text: cmp.Or(f.text, corpus.DefaultText), Keep: f.keep, Limit: f.limit, OnLong: f.onLong,
 		Window: f.window, WindowBytes: f.windowBytes,
 		BatchTokens: f.batchTokens, BatchItems: f.batchItems, BatchCells: f.batchCells,
+	}
+	if s.corpus.HasID() {
+		job.ID = cmp.Or(f.id, s.corpus.Columns()[0].Name)
 	}
 	for _, file := range s.corpus.Files() {
 		job.Files = append(job.Files, backfill.JobFile{

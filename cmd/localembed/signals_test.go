@@ -113,16 +113,43 @@ func (p *process) sums(out string) map[string]string {
 	return sums
 }
 
-// committed counts the records and vectors in the store's segments and fails where
-// one batch is there twice. It reads the segments by their documented layout.
-func (p *process) committed(out string) (batches, vectors int64) {
+// stored is the size of the store's segments in bytes.
+func (p *process) stored(out string) (size int64) {
+	p.t.Helper()
+	for _, s := range p.segments(out) {
+		if info, err := os.Stat(s); err == nil {
+			size += info.Size()
+		}
+	}
+	return size
+}
+
+// await waits until the store's segments have a size.
+func (p *process) await(out string, size int64) {
+	p.t.Helper()
+	for until := time.Now().Add(time.Minute); p.stored(out) < size; {
+		if time.Now().After(until) {
+			p.t.Fatalf("the store did not reach %d bytes in a minute", size)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func (p *process) segments(out string) []string {
 	p.t.Helper()
 	segments, err := filepath.Glob(filepath.Join(backfill.StoreDir(out, ""), "vectors", "*.seg"))
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	return segments
+}
+
+// committed counts the records and vectors in the store's segments and fails where
+// one batch is there twice. It reads the segments by their documented layout.
+func (p *process) committed(out string) (batches, vectors int64) {
+	p.t.Helper()
 	seen := map[string]bool{}
-	for _, s := range segments {
+	for _, s := range p.segments(out) {
 		b, err := os.ReadFile(s)
 		if err != nil {
 			p.t.Fatal(err)
@@ -161,30 +188,27 @@ func TestKilledRunsEndAsUndisturbedOnes(t *testing.T) {
 	}
 	p := newProcess(t, rows)
 	undisturbed := filepath.Join(p.dir, "undisturbed")
-	began := time.Now()
 	r := p.finish(undisturbed)
-	took := time.Since(began)
 	want := p.sums(undisturbed)
 	if len(want) != rows/40 || r.UniqueTexts != p.unique || r.VectorsComputed != p.unique {
 		t.Fatalf("the undisturbed run made %d parts, %d of %d vectors", len(want), r.VectorsComputed, p.unique)
 	}
 	batches, _ := p.committed(undisturbed)
-	began = time.Now()
-	p.finish(undisturbed) // nothing is left to do: what a process needs to start
-	start := time.Since(began)
+	total := p.stored(undisturbed)
 
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	for kill := range kills {
 		c, _, stderr := p.start(p.out)
-		// Anywhere in a process's life, and so that three quarters of the work are done
-		// by killed processes.
-		work := random.Float64() * 1.5 / float64(kills) * float64(took-start)
-		time.Sleep(time.Duration(work) + time.Duration((0.5+random.Float64()/2)*float64(start)))
+		// After an arbitrary share of the work, of which some is left for each kill, and
+		// a moment more: anywhere between two commits.
+		share := random.Float64() / float64(kills)
+		p.await(p.out, min(total, p.stored(p.out)+int64(share*float64(total))))
+		time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
 		_ = c.Process.Kill()
 		err := c.Wait()
 		if err == nil {
-			t.Logf("the job was done before kill %d", kill+1)
+			t.Logf("seed %d: the job was done before kill %d", seed, kill+1)
 			break
 		}
 		var exit *exec.ExitError
@@ -213,18 +237,7 @@ func TestSignalsEndARunInGoodOrder(t *testing.T) {
 	computed := int64(0)
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		c, stdout, stderr := p.start(p.out)
-		// Once it has committed something more.
-		segment := filepath.Join(backfill.StoreDir(p.out, ""), "vectors", "000001.seg")
-		size := func() int64 {
-			info, err := os.Stat(segment)
-			if err != nil {
-				return 0
-			}
-			return info.Size()
-		}
-		for from, until := size(), time.Now().Add(30*time.Second); size() == from && time.Now().Before(until); {
-			time.Sleep(5 * time.Millisecond)
-		}
+		p.await(p.out, p.stored(p.out)+1)
 		if err := c.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}

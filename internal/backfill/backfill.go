@@ -132,12 +132,11 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.store.Close()) }()
-	if err := r.readBack(ctx); err != nil {
-		return nil, err
-	}
 	r.unique = newDistinct(StateDir(o.Out))
 	defer r.unique.close()
-	err = r.pipeline(ctx)
+	if err = r.readBack(ctx); err == nil {
+		err = r.pipeline(ctx)
+	}
 	report, reportErr := r.report()
 	return report, errors.Join(err, reportErr)
 }

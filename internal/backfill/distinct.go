@@ -88,7 +88,7 @@ func (d *distinct) count() (int64, error) {
 	offset := int64(0)
 	for _, n := range d.runs {
 		size := int64(n) * 16
-		run := &keyRun{r: bufio.NewReaderSize(io.NewSectionReader(d.file, offset, size), 64<<10)}
+		run := &keyRun{r: bufio.NewReaderSize(io.NewSectionReader(d.file, offset, size), 4<<10)}
 		offset += size
 		if err := run.next(); err != nil {
 			return 0, err

@@ -46,8 +46,8 @@ type Estimate struct {
 }
 
 // exactRows is the number of corpus rows up to which a plan is exact unless asked: they
-// are tokenized in seconds.
-const exactRows = 200_000
+// are tokenized in seconds. It is a variable so that tests can sample.
+var exactRows int64 = 200_000
 
 // unsortedBatch is the batch size of the comparison with unsorted batches.
 const unsortedBatch = 64
@@ -63,6 +63,7 @@ type estimator struct {
 	seen     map[short]bool   // keys of documents so far, and whether their text is cut
 	binding  map[string]int64 // documents by the limit that ends their batches
 	squares  float64          // of the lengths of sampled texts
+	carried  int64            // bytes of ids and kept columns
 	unsorted struct{ longest, items, real, padded int64 }
 }
 
@@ -75,15 +76,10 @@ func Plan(ctx context.Context, o Options, exact bool) (*Estimate, error) {
 	if e.fs == nil {
 		e.fs = vfs.Default
 	}
-	old, err := ReadJob(e.fs, o.Out)
-	if err != nil {
+	if err := checkOut(e.fs, o.Out, o.Job); err != nil {
 		return nil, err
 	}
-	if old != nil {
-		if err := old.compare(o.Job, o.Out); err != nil {
-			return nil, err
-		}
-	}
+	var err error
 	if e.layout, err = shard.NewLayout(o.Corpus.Columns(), o.Corpus.HasID(), o.Corpus.Chunked(), o.Meta); err != nil {
 		return nil, err
 	}
@@ -97,7 +93,11 @@ func Plan(ctx context.Context, o Options, exact bool) (*Estimate, error) {
 	if rows := o.Corpus.Rows(); !exact && rows > exactRows {
 		e.sample = uint64((rows + exactRows - 1) / exactRows)
 	}
-	e.planner = planner{store: store, tokenizer: o.Tokenizer, limits: o.Limits, dropLong: o.DropLong, claimed: e.counted}
+	shelf, err := e.readable(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	e.planner = planner{store: store, shelf: shelf, tokenizer: o.Tokenizer, limits: o.Limits, dropLong: o.DropLong, claimed: e.counted}
 	e.RowsDeadLettered = map[string]int64{}
 	w := &window{}
 	for {
@@ -116,6 +116,21 @@ func Plan(ctx context.Context, o Options, exact bool) (*Estimate, error) {
 	return &e.Estimate, nil
 }
 
+// readable lists the keys that a run would read back from published shards into
+// the store before it plans, and whether their text is cut.
+func (e *estimator) readable(ctx context.Context, store *checkpoint.Store) (map[key.Key]bool, error) {
+	shelf := map[key.Key]bool{}
+	err := unread(ctx, e.Options, e.fs, store, func(p shard.Part, _ shard.Info) error {
+		return shard.Read(e.fs, p.Path, func(b shard.Batch) error {
+			for i, k := range b.Keys {
+				shelf[k] = b.Truncated[i]
+			}
+			return nil
+		})
+	})
+	return shelf, err
+}
+
 // counted reports whether an earlier window has the key, which the run would then
 // have computed or found.
 func (e *estimator) counted(k key.Key) bool {
@@ -128,6 +143,7 @@ func (e *estimator) add(ctx context.Context, w *window) error {
 	e.RowsIn += w.Rows
 	e.DocumentsIn += int64(w.Len())
 	e.Shards++
+	e.carried += w.Columns.Bytes()
 	old, err := shard.Footer(e.fs, shard.Path(e.fs, e.Out, w.Index))
 	if err != nil {
 		return outError(e.Out, err)
@@ -249,11 +265,10 @@ func (e *estimator) finish() {
 	u := &e.unsorted
 	e.UnsortedWaste = waste(u.real, u.padded+u.longest*u.items)
 	vector := int64(4 * e.Recipe.Dims)
-	e.DiskBytes = e.VectorsComputed*(vector+storeOverhead) + e.RowsEmbedded*(vector+shardOverhead)
+	e.DiskBytes = e.VectorsComputed*(vector+storeOverhead) + e.RowsEmbedded*(vector+shardOverhead) + e.carried
 	if n := float64(e.VectorsComputed) / float64(e.sample); !e.Exact && n > 1 {
 		mean := float64(u.real) / n
-		variance := max(0, e.squares/n-mean*mean)
-		e.TokenError = 1.96 * math.Sqrt(variance/n) / mean
+		e.TokenError = 1.96 * math.Sqrt((1-1/float64(e.sample))*e.squares/n/n) / mean
 	}
 	most := int64(0)
 	for _, name := range []string{"batch-tokens", "batch-items", "batch-cells"} {
@@ -264,7 +279,7 @@ func (e *estimator) finish() {
 	e.Estimate.Limits = e.Options.Limits
 }
 
-// Bytes of a document besides its vector, at most: the store's index entry and its
+// Bytes of a document besides its vector and what it carries, at most: the store's index entry and its
 // share of a record, and a shard's key, file, row and counts.
 const (
 	storeOverhead = 80

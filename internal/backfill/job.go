@@ -1,7 +1,6 @@
 package backfill
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"localembed/internal/corpus"
 	"localembed/internal/fault"
 	"localembed/internal/key"
 	"localembed/internal/publish"
@@ -33,9 +31,10 @@ type Job struct {
 	Corpus      []string   `json:"corpus"` // arguments, as given
 	Files       []JobFile  `json:"files"`
 	Model       string     `json:"model"`
-	Text        string     `json:"text"`
-	ID          string     `json:"id"`
+	Text        string     `json:"text"` // the column, also where it is the default one
+	ID          string     `json:"id"`   // the same; "" is none
 	Keep        []string   `json:"keep"`
+	ONNX        bool       `json:"onnx"`
 	Limit       int64      `json:"limit"` // 0 is none
 	OnLong      string     `json:"on_long"`
 	Window      int        `json:"window"`
@@ -87,9 +86,6 @@ func writeJob(vfsys vfs.FS, out string, job Job) error {
 	}))
 }
 
-// TextColumn is the column that holds the texts.
-func (j *Job) TextColumn() string { return cmp.Or(j.Text, corpus.DefaultText) }
-
 // compare refuses a run that would make something else in the same folder, and
 // names each difference.
 func (old *Job) compare(job Job, out string) error {
@@ -114,6 +110,7 @@ func (old *Job) compare(job Job, out string) error {
 	check("--max-tokens", old.Recipe.MaxTokens, job.Recipe.MaxTokens)
 	check("--dims", old.Recipe.Dims, job.Recipe.Dims)
 	check("--precision", old.Recipe.Precision, job.Recipe.Precision)
+	check("--onnx", old.ONNX, job.ONNX)
 	check("--text", old.Text, job.Text)
 	check("--id", old.ID, job.ID)
 	if !slices.Equal(old.Keep, job.Keep) {

@@ -29,33 +29,18 @@ func StoreDir(out, store string) string {
 // openOut takes the output folder for this run: one that is empty or ours, that
 // nobody else uses, and whose job is the same.
 func openOut(vfsys vfs.FS, out string, job Job) (*checkpoint.Lock, error) {
-	names, err := vfsys.List(out)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, outError(out, err)
-	}
-	old, err := ReadJob(vfsys, out)
-	if err != nil {
+	if err := checkOut(vfsys, out, job); err != nil {
 		return nil, err
 	}
-	if old == nil {
-		for _, name := range names {
-			// A run that was killed before it wrote job.json leaves only these.
-			if name != ".localembed" && name != jobFile+publish.TempSuffix {
-				return nil, fault.New(fault.Usage, "the output folder is not empty and not one of ours (it has %q and no %s)", name, jobFile).In(out).
-					Hinting("give a new folder with --out")
-			}
-		}
-	}
-	if err := vfsys.MkdirAll(out, 0o755); err != nil {
+	if err := publish.MkdirAll(vfsys, out, 0o755); err != nil {
 		return nil, outError(out, err)
 	}
 	lock, err := checkpoint.Acquire(vfsys, StateDir(out), "localembed run --out "+out)
 	if err != nil {
 		return nil, outError(out, err)
 	}
-	if old != nil {
-		err = old.compare(job, out)
-	}
+	// What was checked may have changed until the lock was taken.
+	err = checkOut(vfsys, out, job)
 	if err == nil {
 		err = removeTemporary(vfsys, out)
 	}
@@ -64,6 +49,33 @@ func openOut(vfsys vfs.FS, out string, job Job) (*checkpoint.Lock, error) {
 		return nil, err
 	}
 	return lock, nil
+}
+
+// checkOut says whether the job may write into the folder: it is not there, empty,
+// or of the same job.
+func checkOut(vfsys vfs.FS, out string, job Job) error {
+	names, err := vfsys.List(out)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return outError(out, err)
+	}
+	old, err := ReadJob(vfsys, out)
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		return old.compare(job, out)
+	}
+	for _, name := range names {
+		// A run that was killed before it wrote job.json leaves only these.
+		if name != ".localembed" && name != jobFile+publish.TempSuffix {
+			return fault.New(fault.Usage, "the output folder is not empty and not one of ours (it has %q and no %s)", name, jobFile).In(out).
+				Hinting("give a new folder with --out")
+		}
+	}
+	return nil
 }
 
 // removeTemporary deletes what a killed run left half written.
@@ -93,9 +105,13 @@ func outError(out string, err error) error {
 	if err == nil {
 		return nil
 	}
-	e := fault.Of(err)
+	var e *fault.Error
+	if errors.As(err, &e) {
+		return err
+	}
+	e = fault.Of(err)
 	if e.Class == fault.Internal {
-		e = fault.New(fault.IOError, "the output could not be written").In(out).Because(err).
+		e = fault.New(fault.IOError, "the output could not be written").Because(err).
 			Hinting("check the folder and its permissions, then run the same command again")
 	}
 	if e.File == "" {
@@ -104,9 +120,9 @@ func outError(out string, err error) error {
 	return e
 }
 
-// ourParts lists the parts in OUT that localembed made.
-func (r *run) ourParts() ([]shard.Part, error) {
-	parts, err := shard.List(r.fs, r.Out)
+// ourParts lists the parts in a folder, OUT or its failures, that localembed made.
+func (r *run) ourParts(dir string) ([]shard.Part, error) {
+	parts, err := shard.List(r.fs, dir)
 	if err != nil {
 		return nil, outError(r.Out, err)
 	}

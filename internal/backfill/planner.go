@@ -12,6 +12,7 @@ import (
 // a run makes plans durable.
 type planner struct {
 	store     *checkpoint.Store // nil where there is none yet
+	shelf     map[key.Key]bool  // keys that the store will have, and whether their text is cut; only in a plan
 	tokenizer Tokenizer
 	limits    sortpack.Limits
 	dropLong  bool
@@ -75,6 +76,11 @@ func (p *planner) plan(ctx context.Context, w *window) error {
 func (p *planner) lookUp(w *window) (err error) {
 	for i, k := range w.keys {
 		w.elsewhere[i] = p.claimed(k)
+	}
+	for i, k := range w.keys {
+		if cut, ok := p.shelf[k]; ok {
+			w.entries[i] = checkpoint.Entry{Found: true, Truncated: cut}
+		}
 	}
 	if p.store == nil {
 		return nil

@@ -46,6 +46,10 @@ func (r *run) prepareWindow(ctx context.Context, w *window) (err error) {
 	if w.old, err = shard.Footer(r.fs, shard.Path(r.fs, r.Out, w.Index)); err != nil {
 		return err
 	}
+	if w.old.State == shard.Foreign {
+		return fault.New(fault.Usage, "this file is in the way: localembed did not make it").In(shard.Path(r.fs, r.Out, w.Index)).
+			Hinting("move it away, or give a new folder with --out")
+	}
 	why := r.compare(w)
 	if why != "" {
 		if err := r.planner.plan(ctx, w); err != nil {
@@ -76,10 +80,16 @@ func (r *run) compare(w *window) string {
 		return strings.TrimSuffix(fmt.Sprintf("%s: %s", w.old.State, w.old.Why), ": ")
 	case w.shard != w.old.Digest:
 		return "its texts, ids, kept columns or failures changed"
-	case len(dead) > 0:
-		if _, err := r.fs.Stat(shard.FailuresPath(r.fs, r.Out, w.Index)); err != nil {
-			return "its dead letters are missing"
-		}
+	}
+	// The dead letters of a shard carry its digest.
+	letters, err := shard.Footer(r.fs, shard.FailuresPath(r.fs, r.Out, w.Index))
+	switch {
+	case err != nil:
+		return err.Error()
+	case len(dead) == 0 && letters.State != shard.Missing:
+		return "it has no dead letters, and a file of them is there"
+	case len(dead) > 0 && (letters.State != shard.Good || letters.Digest != w.shard):
+		return "its dead letters are " + letters.State.String() + " or of another run"
 	}
 	return ""
 }

@@ -29,7 +29,7 @@ type Progress struct {
 }
 
 // progress tells Options.Progress every second, and OUT/.localembed/progress.json every ten,
-// where the run stands, until stop is closed.
+// where the run stands, until stop is closed, and once more then.
 func (r *run) progress(stop <-chan struct{}) {
 	host, _ := os.Hostname()
 	tick := time.NewTicker(time.Second)
@@ -39,16 +39,24 @@ func (r *run) progress(stop <-chan struct{}) {
 		if r.Progress != nil {
 			r.Progress(p)
 		}
-		if second%10 == 0 {
+		over := false
+		select {
+		case <-stop:
+			over = true
+		default:
+		}
+		if second%10 == 0 || over {
 			// The progress is for watching only: a run does not fail for it.
 			_ = publish.File(r.fs, filepath.Join(StateDir(r.Out), progressFile), func(w io.Writer) error {
 				return json.NewEncoder(w).Encode(p)
 			})
 		}
+		if over {
+			return
+		}
 		select {
 		case <-tick.C:
 		case <-stop:
-			return
 		}
 	}
 }
@@ -59,7 +67,7 @@ func (r *run) now(host string) Progress {
 	defer c.mu.Unlock()
 	p := Progress{
 		PID: os.Getpid(), Host: host, Started: r.started.UTC(), Updated: time.Now().UTC(),
-		Rows: r.Corpus.Rows(), RowsDone: c.rows + c.underway, Shards: c.shards,
+		Rows: r.Corpus.Rows(), RowsDone: min(c.rows+c.underway, r.Corpus.Rows()), Shards: c.shards,
 		Tokens: c.tokens, PaddingWaste: waste(c.tokens, c.padded), ETASeconds: -1,
 	}
 	if c.tokens > 0 {

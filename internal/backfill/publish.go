@@ -2,6 +2,7 @@ package backfill
 
 import (
 	"context"
+	"slices"
 
 	"localembed/internal/checkpoint"
 	"localembed/internal/column"
@@ -111,7 +112,7 @@ func (r *run) write(w *window, docs []int32) (truncated int64, err error) {
 		}
 		return r.store.Vectors(entries, r.Recipe.Dims, vectors)
 	}
-	if err := r.layout.WriteFailures(r.fs, r.Out, w.Index, rows, w.failed); err != nil {
+	if err := r.layout.WriteFailures(r.fs, r.Out, w.Index, w.shard, rows, w.failed); err != nil {
 		return 0, outError(r.Out, err)
 	}
 	return truncated, outError(r.Out, r.layout.Write(r.fs, r.Out, w.Index, w.shard, rows))
@@ -134,15 +135,9 @@ func (r *run) finish(windows int) error {
 		}
 		windows = 1
 	}
-	parts, err := r.ourParts()
+	surplus, err := r.surplus(windows)
 	if err != nil {
 		return err
-	}
-	var surplus []int
-	for _, p := range parts {
-		if p.Index >= windows {
-			surplus = append(surplus, p.Index)
-		}
 	}
 	if written := r.count.written.Load(); int64(len(surplus)) > written && !r.Yes {
 		return fault.New(fault.Usage, "the corpus now ends at part %d, and %d parts behind it would be deleted while %d were written", windows-1, len(surplus), written).
@@ -155,4 +150,22 @@ func (r *run) finish(windows int) error {
 		}
 	}
 	return nil
+}
+
+// surplus lists the windows behind the last one that have a part or dead letters of ours.
+func (r *run) surplus(windows int) ([]int, error) {
+	var surplus []int
+	for _, dir := range []string{r.Out, r.fs.PathJoin(r.Out, shard.FailuresDir)} {
+		parts, err := r.ourParts(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range parts {
+			if p.Index >= windows {
+				surplus = append(surplus, p.Index)
+			}
+		}
+	}
+	slices.Sort(surplus)
+	return slices.Compact(surplus), nil
 }

@@ -2,8 +2,9 @@ package backfill
 
 import (
 	"context"
-	"errors"
 	"slices"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"localembed/internal/checkpoint"
 	"localembed/internal/fault"
@@ -15,40 +16,46 @@ import (
 // another machine. It happens before the first window is planned, since a
 // window may replace a shard that holds vectors of a later one.
 func (r *run) readBack(ctx context.Context) error {
-	parts, err := r.ourParts()
-	if err != nil {
+	return unread(ctx, r.Options, r.fs, r.store, func(p shard.Part, info shard.Info) error {
+		r.Log.Info("vectors are read back into the store", "shard", shard.Name(p.Index), "rows", info.Rows)
+		err := r.readShard(p.Path, info)
+		if fault.Is(err, fault.CorruptFile) {
+			r.Log.Warn("a damaged shard is made again", "shard", shard.Name(p.Index), "why", err.Error())
+			return outError(r.Out, shard.Remove(r.fs, r.Out, p.Index))
+		}
 		return err
+	})
+}
+
+// unread gives every shard of the recipe in OUT to do whose vectors the store,
+// which may be nil, does not hold.
+func unread(ctx context.Context, o Options, fs vfs.FS, store *checkpoint.Store, do func(shard.Part, shard.Info) error) error {
+	parts, err := shard.List(fs, o.Out)
+	if err != nil {
+		return outError(o.Out, err)
 	}
-	recipe := r.Recipe.Digest()
+	recipe := o.Recipe.Digest()
 	for _, p := range parts {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		info, err := shard.Footer(r.fs, p.Path)
+		info, err := shard.Footer(fs, p.Path)
 		if err != nil {
-			return outError(r.Out, err)
+			return outError(o.Out, err)
 		}
 		if info.State != shard.Good || info.Meta.Recipe.Digest() != recipe {
 			continue
 		}
-		known, err := r.store.HasShard(info.Digest)
-		if err != nil {
-			return err
-		}
-		if known {
-			continue
-		}
-		r.Log.Info("vectors are read back into the store", "shard", shard.Name(p.Index), "rows", info.Rows)
-		err = r.readShard(p.Path, info)
-		var e *fault.Error
-		if errors.As(err, &e) && e.Class == fault.CorruptFile {
-			r.Log.Warn("a damaged shard is computed again", "shard", shard.Name(p.Index), "why", e.Error())
-			if err := shard.Remove(r.fs, r.Out, p.Index); err != nil {
-				return outError(r.Out, err)
+		if store != nil {
+			known, err := store.HasShard(info.Digest)
+			if err != nil {
+				return err
 			}
-			continue
+			if known {
+				continue
+			}
 		}
-		if err != nil {
+		if err := do(p, info); err != nil {
 			return err
 		}
 	}

@@ -376,3 +376,38 @@ func TestAWrongColumnStopsTheRun(t *testing.T) {
 	j.run()
 	j.check(rows)
 }
+
+// Dead letters belong to a shard by its digest: stale or foreign ones are noticed.
+func TestDeadLettersThatDoNotFitAreReplaced(t *testing.T) {
+	folder, _ := fiveWindows(t)
+	j := newJob(t, folder)
+	j.run()
+	want := j.sums()
+	failures := filepath.Join(j.out, shard.FailuresDir)
+	b, err := os.ReadFile(filepath.Join(failures, shard.Name(0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A window with other dead letters, one with none, and one that is not there.
+	for _, index := range []int{1, 4, 17} {
+		if err := os.WriteFile(filepath.Join(failures, shard.Name(index)), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.closed = true
+	j.run()
+	if got := j.sums(); !maps.Equal(want, got) {
+		t.Errorf("files are\n%v\nwant\n%v", got, want)
+	}
+}
+
+func TestAForeignPartIsNotReplaced(t *testing.T) {
+	folder, _ := fiveWindows(t)
+	j := newJob(t, folder)
+	j.run()
+	path := filepath.Join(j.out, shard.Name(2))
+	writeCorpus(t, path, numbered(0, 3))
+	if _, err := j.try(context.Background()); !fault.Is(err, fault.Usage) || fault.Of(err).File != path {
+		t.Errorf("error is %v", err)
+	}
+}

@@ -147,6 +147,10 @@ func (w *window) identity(files []corpus.File, recipe key.Recipe) [32]byte {
 			b = binary.LittleEndian.AppendUint32(b, uint32(w.Chunk[i]))
 		}
 		b = append(b, byte(w.Failure[i]))
+		if w.Failure[i] != corpus.None {
+			// Only the first part of such a text is held and hashed.
+			b = binary.LittleEndian.AppendUint64(b, uint64(w.TextBytes[i]))
+		}
 		b = append(b, w.keys[i][:]...)
 		h.Write(b)
 	}

@@ -31,7 +31,8 @@ func BatchID(keys []key.Key) [32]byte {
 }
 
 // Commit makes batches durable with one sync of the segment and one of the
-// index. When it returns nil all of them are on disk; otherwise none counts.
+// index, or of each segment that they fill. When it returns nil all of them are on
+// disk; otherwise each counts or does not, and the next opening tells.
 // A vector that is there already is not replaced: the first one stays, so
 // that a vector never changes once it may have been published.
 func (s *Store) Commit(batches []Batch) error {

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
@@ -26,9 +27,10 @@ type Failed struct {
 
 // WriteFailures publishes the dead letters of window index, ascending by
 // position, in OUT/failures, a folder that only its owner can read: it holds raw
-// text. r needs no Docs, Keys and Fetch. Without dead letters a file that is
+// text. digest is the window's shard digest, by which the two files belong
+// together. r needs no Docs, Keys and Fetch. Without dead letters a file that is
 // there from an earlier run is removed.
-func (l *Layout) WriteFailures(fsys vfs.FS, out string, index int, r Rows, failed []Failed) error {
+func (l *Layout) WriteFailures(fsys vfs.FS, out string, index int, digest [32]byte, r Rows, failed []Failed) error {
 	path := FailuresPath(fsys, out, index)
 	if len(failed) == 0 {
 		if err := publish.Remove(fsys, path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -36,20 +38,22 @@ func (l *Layout) WriteFailures(fsys vfs.FS, out string, index int, r Rows, faile
 		}
 		return nil
 	}
-	if err := fsys.MkdirAll(fsys.PathDir(path), 0o700); err != nil {
+	if err := publish.MkdirAll(fsys, fsys.PathDir(path), 0o700); err != nil {
 		return err
 	}
 	return publish.Private(fsys, path, func(w io.Writer) error {
-		return l.writeFailures(w, r, failed)
+		return l.writeFailures(w, digest, r, failed)
 	})
 }
 
-func (l *Layout) writeFailures(out io.Writer, r Rows, failed []Failed) error {
+func (l *Layout) writeFailures(out io.Writer, digest [32]byte, r Rows, failed []Failed) error {
 	options, err := l.meta.metadata()
 	if err != nil {
 		return err
 	}
-	options = append(options, parquet.KeyValueMetadata(metaFailures, "true"))
+	options = append(options,
+		parquet.KeyValueMetadata(metaDigest, hex.EncodeToString(digest[:])),
+		parquet.KeyValueMetadata(metaFailures, "true"))
 	w := newWriter(out, l.failures, options)
 	columns := w.ColumnWriters()
 	var row []parquet.Value

@@ -28,10 +28,10 @@ func TestWriteFails(t *testing.T) {
 	}{
 		{"shard", "out/" + Name(0), func(fs vfs.FS, w *window) error { return w.layout.Write(fs, "out", 0, [32]byte{}, w.rows) }},
 		{"failures", "out/failures/" + Name(0), func(fs vfs.FS, w *window) error {
-			return w.layout.WriteFailures(fs, "out", 0, w.rows, failed)
+			return w.layout.WriteFailures(fs, "out", 0, [32]byte{1}, w.rows, failed)
 		}},
 		{"no failures", "out/failures/" + Name(0), func(fs vfs.FS, w *window) error {
-			return w.layout.WriteFailures(fs, "out", 0, w.rows, nil)
+			return w.layout.WriteFailures(fs, "out", 0, [32]byte{1}, w.rows, nil)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestWriteFails(t *testing.T) {
 				if c.name == "shard" {
 					err = c.write(mem, old)
 				} else {
-					err = old.layout.WriteFailures(mem, "out", 0, old.rows, failed)
+					err = old.layout.WriteFailures(mem, "out", 0, [32]byte{1}, old.rows, failed)
 				}
 				if err != nil {
 					t.Fatal(err)

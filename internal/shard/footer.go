@@ -45,7 +45,7 @@ type Info struct {
 	Bytes  int64  // file size
 	Rows   int64
 	Dim    int
-	Digest [32]byte // shard digest; zero for dead letters
+	Digest [32]byte // shard digest; of dead letters that of their shard
 	// Truncated is how many rows have a text that was cut; 0 for dead letters.
 	Truncated int64
 	Meta      Meta
@@ -149,12 +149,12 @@ func (r *Reader) describe(size int64) Info {
 	info.Meta.Tool, _ = r.parquet.Lookup(metaTool)
 	info.Meta.ONNXRuntime, _ = r.parquet.Lookup(metaRuntime)
 	info.Meta.Device, _ = r.parquet.Lookup(metaDevice)
+	digest, _ := r.parquet.Lookup(metaDigest)
+	n, err := hex.Decode(info.Digest[:], []byte(digest[:min(len(digest), 2*len(info.Digest))]))
+	if err != nil || n != len(info.Digest) || len(digest) != 2*n {
+		return not(Damaged, "the footer has no shard digest")
+	}
 	if _, ok := r.parquet.Lookup(metaFailures); !ok {
-		digest, _ := r.parquet.Lookup(metaDigest)
-		n, err := hex.Decode(info.Digest[:], []byte(digest[:min(len(digest), 2*len(info.Digest))]))
-		if err != nil || n != len(info.Digest) || len(digest) != 2*n {
-			return not(Damaged, "the footer has no shard digest")
-		}
 		truncated, _ := r.parquet.Lookup(metaTruncated)
 		if info.Truncated, err = strconv.ParseInt(truncated, 10, 64); err != nil {
 			return not(Damaged, "the footer does not say how many texts were cut")

@@ -289,7 +289,7 @@ func TestReadersFailures(t *testing.T) {
 		{Doc: 6, Class: "invalid_utf8", Attempts: 5, Message: "x", Text: []byte("\xffab"), TextBytes: 70000},
 		{Doc: 7, Class: "empty_text", Message: "y", Text: []byte{}},
 	}
-	if err := w.layout.WriteFailures(vfs.Default, dir, 0, w.rows, failed); err != nil {
+	if err := w.layout.WriteFailures(vfs.Default, dir, 0, [32]byte{1}, w.rows, failed); err != nil {
 		t.Fatal(err)
 	}
 	var got map[string][]map[string]any
@@ -326,7 +326,7 @@ func TestReadersFailures(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %v", path, stat.Mode(), err, mode)
 		}
 	}
-	if err := w.layout.WriteFailures(vfs.Default, dir, 0, w.rows, nil); err != nil {
+	if err := w.layout.WriteFailures(vfs.Default, dir, 0, [32]byte{1}, w.rows, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(FailuresPath(vfs.Default, dir, 0)); !errors.Is(err, os.ErrNotExist) {

@@ -42,7 +42,7 @@
 //	localembed.tool                 name and version
 //	localembed.onnxruntime          version
 //	localembed.device               kind of device
-//	localembed.shard_digest         hex (shards only)
+//	localembed.shard_digest         hex; of a dead letters file that of its shard
 //	localembed.truncated            rows whose text was cut, decimal (shards only)
 //	localembed.failures             "true" (dead letters only)
 //	ARROW:schema                    the Arrow schema, where every column has one (shards only):
