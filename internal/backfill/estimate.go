@@ -60,11 +60,17 @@ type estimator struct {
 	layout   *shard.Layout
 	planner  planner
 	sample   uint64           // one key in so many is looked at
-	seen     map[short]bool   // keys of documents so far, and whether their text is cut
+	seen     map[short]text   // by key, the texts so far
 	binding  map[string]int64 // documents by the limit that ends their batches
 	squares  float64          // of the lengths of sampled texts
 	carried  int64            // bytes of ids and kept columns
 	unsorted struct{ longest, items, real, padded int64 }
+}
+
+// text is what a plan remembers of a distinct text.
+type text struct {
+	cut  bool // it is over the token limit
+	done bool // its vector is there already
 }
 
 // Plan reads the corpus and says what Run with the same options would compute.
@@ -72,7 +78,7 @@ type estimator struct {
 // number is what Run reports; otherwise tokens and duplicates come from a
 // sample of the texts, chosen by content key, with all documents of a chosen text in it.
 func Plan(ctx context.Context, o Options, exact bool) (*Estimate, error) {
-	e := &estimator{Options: o, fs: o.FS, sample: 1, seen: map[short]bool{}, binding: map[string]int64{}}
+	e := &estimator{Options: o, fs: o.FS, sample: 1, seen: map[short]text{}, binding: map[string]int64{}}
 	if e.fs == nil {
 		e.fs = vfs.Default
 	}
@@ -156,13 +162,13 @@ func (e *estimator) add(ctx context.Context, w *window) error {
 			w.class[d] = notSampled
 		}
 	}
+	// A finished window's vectors are all in the store or on the shelf.
 	if finished {
-		for d, c := range w.class {
-			if c == "" {
-				w.entries[d].Found = true
-			}
-		}
-	} else if err := e.planner.plan(ctx, w); err != nil {
+		err = e.planner.lookUp(w)
+	} else {
+		err = e.planner.plan(ctx, w)
+	}
+	if err != nil {
 		return err
 	}
 	for d, c := range w.class {
@@ -186,29 +192,29 @@ func (e *estimator) document(w *window, d int32) {
 	e.Sampled++
 	e.RowsEmbedded += n
 	k := short(w.keys[d][:16])
-	cut, again := e.seen[k]
+	t, again := e.seen[k]
 	if again {
 		e.Duplicates += n
 	} else {
 		e.UniqueTexts += n
-		cut = w.entries[d].Truncated
+		t = text{cut: w.entries[d].Truncated, done: w.entries[d].Found}
 		if i := w.tokenOf[d]; i >= 0 {
-			cut = w.tokens.Truncated[i]
-			e.text(w.length(d))
+			t.cut = w.tokens.Truncated[i]
+			e.compute(w.length(d))
 		}
-		e.seen[k] = cut
+		e.seen[k] = t
 	}
-	if cut {
+	if t.cut {
 		e.TruncatedRows += n
 	}
-	if w.entries[d].Found {
+	if t.done {
 		e.Done += n
 	}
 }
 
-// text counts a text that would be computed, and puts it into the batch of 64 in
+// compute counts a text that would be computed, and puts it into the batch of 64 in
 // corpus order that a program without sorting would make.
-func (e *estimator) text(length int32) {
+func (e *estimator) compute(length int32) {
 	n := int64(length)
 	e.squares += float64(n) * float64(n)
 	u := &e.unsorted

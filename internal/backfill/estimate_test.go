@@ -55,7 +55,7 @@ func TestThePlanIsWhatTheRunDoes(t *testing.T) {
 		t.Errorf("after the run the plan says %+v", e)
 	}
 	// One text changes and the store is lost: the shards still tell what is done.
-	rows[60].Text = text("a text that was not there before")
+	rows[60].Text = str("a text that was not there before")
 	writeCorpus(t, filepath.Join(folder, "a.parquet"), rows[:130])
 	if err := os.RemoveAll(StateDir(j.out)); err != nil {
 		t.Fatal(err)

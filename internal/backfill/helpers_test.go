@@ -33,7 +33,7 @@ type row struct {
 	Text *string `parquet:"text,optional"`
 }
 
-func text(format string, args ...any) *string {
+func str(format string, args ...any) *string {
 	s := fmt.Sprintf(format, args...)
 	return &s
 }
@@ -47,7 +47,7 @@ func numbered(from, n int) []row {
 		if i%7 == 6 {
 			same = i / 2
 		}
-		rows = append(rows, row{int64(i), text("text %d says %s", same, strings.Repeat("something more, ", same%23))})
+		rows = append(rows, row{int64(i), str("text %d says %s", same, strings.Repeat("something more, ", same%23))})
 	}
 	return rows
 }

@@ -38,7 +38,7 @@ func encode(t *tokenize.Tokenizer, s string) ([]int64, error) {
 func fiveWindows(t *testing.T) (folder string, rows []row) {
 	folder = filepath.Join(t.TempDir(), "corpus")
 	a, b := numbered(0, 130), numbered(130, 170)
-	a[3].Text, a[70].Text, b[5].Text = nil, text(" \t"), text("")
+	a[3].Text, a[70].Text, b[5].Text = nil, str(" \t"), str("")
 	writeCorpus(t, filepath.Join(folder, "a.parquet"), a)
 	writeCorpus(t, filepath.Join(folder, "b.parquet"), b)
 	return folder, append(a, b...)
@@ -174,7 +174,7 @@ func TestOneChangedTextIsOneVector(t *testing.T) {
 	folder, rows := fiveWindows(t)
 	j := newJob(t, folder)
 	j.run()
-	rows[100].Text = text("a text that was not there before")
+	rows[100].Text = str("a text that was not there before")
 	writeCorpus(t, filepath.Join(folder, "a.parquet"), rows[:130])
 	r := j.run()
 	j.check(rows)
@@ -214,7 +214,7 @@ func TestAFileInFrontComputesOnlyItsTexts(t *testing.T) {
 	folder, rows := fiveWindows(t)
 	j := newJob(t, folder)
 	j.run()
-	front := []row{{-1, text("a first new text")}, {-2, rows[0].Text}, {-3, text("a second new text")}}
+	front := []row{{-1, str("a first new text")}, {-2, rows[0].Text}, {-3, str("a second new text")}}
 	writeCorpus(t, filepath.Join(folder, "0.parquet"), front)
 	r := j.run()
 	j.check(append(front, rows...))
@@ -321,7 +321,7 @@ func TestASecondRunIsToldWho(t *testing.T) {
 
 func TestLongTextsAreCutOrLeftOut(t *testing.T) {
 	rows := numbered(0, 120)
-	long := text("%s", strings.Repeat("far too long ", 100))
+	long := str("%s", strings.Repeat("far too long ", 100))
 	rows[10].Text, rows[90].Text = long, long
 	path := filepath.Join(t.TempDir(), "c.parquet")
 	writeCorpus(t, path, rows)
@@ -363,7 +363,7 @@ func TestAnEmptyCorpusGivesOneEmptyShard(t *testing.T) {
 func TestAWrongColumnStopsTheRun(t *testing.T) {
 	rows := numbered(0, 40)
 	for i := range 21 {
-		rows[i].Text = text(" ")
+		rows[i].Text = str(" ")
 	}
 	path := filepath.Join(t.TempDir(), "c.parquet")
 	writeCorpus(t, path, rows)
