@@ -43,11 +43,11 @@ func TestAFailedLogIsNeverAcknowledged(t *testing.T) {
 						t.Errorf("the error names %q", e.File)
 					}
 				}
-				wantClass(t, s.PutPlan(digest(1), Plan{}), fault.DiskFull)
-				wantClass(t, s.Published(digest(1), digest(2)), fault.DiskFull)
-				wantClass(t, s.Holds(digest(2)), fault.DiskFull)
+				_ = wantClass(t, s.PutPlan(digest(1), Plan{}), fault.DiskFull)
+				_ = wantClass(t, s.Published(digest(1), digest(2)), fault.DiskFull)
+				_ = wantClass(t, s.Holds(digest(2)), fault.DiskFull)
 				failing.Store(false)
-				wantClass(t, s.Commit([]Batch{batchOf(6, 3)}), fault.DiskFull)
+				_ = wantClass(t, s.Commit([]Batch{batchOf(6, 3)}), fault.DiskFull)
 				clone := mem.CrashClone(vfs.CrashCloneCfg{})
 				_ = s.Close()
 
@@ -116,7 +116,7 @@ func TestEveryFailingOperation(t *testing.T) {
 			}
 			if err != nil {
 				failed++
-				wantClass(t, err, fault.IOError)
+				_ = wantClass(t, err, fault.IOError)
 			}
 			clone := mem.CrashClone(vfs.CrashCloneCfg{})
 			if s != nil {

@@ -23,12 +23,12 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"sync"
 	"time"
 
 	"localembed/internal/column"
 	"localembed/internal/fault"
 
-	"golang.org/x/sync/errgroup"
 )
 
 // DefaultText is the text column where none is named.
@@ -156,13 +156,12 @@ func (c *Corpus) readFooters(ctx context.Context) error {
 		files := c.files[start:min(start+footersAtOnce, len(c.files))]
 		results := make([]*opened, len(files))
 		errs := make([]error, len(files))
-		var g errgroup.Group
+		var g sync.WaitGroup
 		for i := range files {
-			g.Go(func() error {
+			g.Go(func() {
 				if errs[i] = ctx.Err(); errs[i] == nil {
 					results[i], errs[i] = openFile(files[i].Path)
 				}
-				return nil
 			})
 		}
 		g.Wait()

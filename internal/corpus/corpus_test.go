@@ -15,6 +15,13 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestFilesInCorpusOrder(t *testing.T) {
 	dir := t.TempDir()
 	at := func(p string) string { return filepath.Join(dir, p) }
@@ -22,8 +29,8 @@ func TestFilesInCorpusOrder(t *testing.T) {
 		"a/_no/x.parquet", "a/out/part-000000.parquet", "b/b.parquet", "b/c.parquet", "g/1/p.parquet", "g/2/p.parquet", "g/2/_p.parquet"} {
 		writeFile(t, at(p), docs(i*10, 2))
 	}
-	os.WriteFile(at("a/notes.txt"), []byte("no Parquet"), 0o644)
-	os.Symlink(at("g"), at("b/linked"))
+	must(t, os.WriteFile(at("a/notes.txt"), []byte("no Parquet"), 0o644))
+	must(t, os.Symlink(at("g"), at("b/linked")))
 	for _, c := range []struct {
 		args  []string
 		names []string
@@ -50,10 +57,10 @@ func TestFilesInCorpusOrder(t *testing.T) {
 func TestArgumentErrors(t *testing.T) {
 	dir := t.TempDir()
 	a := writeFile(t, filepath.Join(dir, "in", "a.parquet"), docs(0, 3))
-	os.Mkdir(filepath.Join(dir, "empty"), 0o755)
-	os.Symlink(filepath.Join(dir, "in"), filepath.Join(dir, "same"))
-	os.MkdirAll(filepath.Join(dir, "loop"), 0o755)
-	os.Symlink(filepath.Join(dir, "loop"), filepath.Join(dir, "loop", "again"))
+	must(t, os.Mkdir(filepath.Join(dir, "empty"), 0o755))
+	must(t, os.Symlink(filepath.Join(dir, "in"), filepath.Join(dir, "same")))
+	must(t, os.MkdirAll(filepath.Join(dir, "loop"), 0o755))
+	must(t, os.Symlink(filepath.Join(dir, "loop"), filepath.Join(dir, "loop", "again")))
 	own := writeFile(t, filepath.Join(dir, "own.parquet"), docs(0, 3), parquet.KeyValueMetadata("localembed.shard_digest", "00"))
 	for _, c := range []struct {
 		args  []string
