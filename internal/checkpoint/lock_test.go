@@ -84,6 +84,6 @@ func TestALockFileThatCannotBeMadeIsNoLock(t *testing.T) {
 	}
 	for _, readOnly := range []bool{false, true} {
 		_, err := Open(dir, Options{ReadOnly: readOnly})
-		wantClass(t, err, fault.IOError)
+		_ = wantClass(t, err, fault.IOError)
 	}
 }

@@ -216,19 +216,19 @@ func TestAChangedByteIsCorrupt(t *testing.T) {
 			t.Errorf("vector %d: %v", i, err)
 		}
 		if i == 1 {
-			wantClass(t, err, fault.StoreCorrupt)
+			_ = wantClass(t, err, fault.StoreCorrupt)
 		}
 	}
 	err = s.Vectors(entries[:1], testDim+1, make([]float32, testDim+1))
-	wantClass(t, err, fault.StoreCorrupt)
+	_ = wantClass(t, err, fault.StoreCorrupt)
 	err = s.Vectors(make([]Entry, 1), testDim, make([]float32, testDim))
-	wantClass(t, err, fault.StoreCorrupt)
+	_ = wantClass(t, err, fault.StoreCorrupt)
 	// Cut while it is open.
 	if err := os.Truncate(segment, int64(recordHeader)+3); err != nil {
 		t.Fatal(err)
 	}
 	err = s.Vectors(entries[:1], testDim, make([]float32, testDim))
-	wantClass(t, err, fault.StoreCorrupt)
+	_ = wantClass(t, err, fault.StoreCorrupt)
 }
 
 // The index is Pebble's; whatever of it is damaged, the store says so, as read-only
@@ -270,7 +270,7 @@ func TestADamagedIndexIsCorrupt(t *testing.T) {
 					err = s.Lookup(batchOf(0, 3000).Keys, make([]Entry, 3000), nil)
 					_ = s.Close()
 				}
-				wantClass(t, err, fault.StoreCorrupt)
+				_ = wantClass(t, err, fault.StoreCorrupt)
 			}
 		})
 	}
@@ -338,7 +338,7 @@ func TestReadOnlyOpening(t *testing.T) {
 	s := open(t, nil, dir)
 	commit(t, s, batchOf(0, 10))
 	_, err := Open(dir, Options{ReadOnly: true})
-	wantClass(t, err, fault.StoreLocked)
+	_ = wantClass(t, err, fault.StoreLocked)
 	if _, err := s.segments.append(batchOf(10, 3)); err != nil {
 		t.Fatal(err)
 	}

@@ -83,11 +83,8 @@ func (l *Leaf) Reset() {
 // Rows is the number of rows held.
 func (l *Leaf) Rows() int { return len(l.rows) }
 
-// entryBytes is what an entry costs besides its value: kind, null, levels, end.
-const entryBytes = 12
-
-// Bytes is the memory of the values held.
-func (l *Leaf) Bytes() int64 { return int64(len(l.values.Data)) + entryBytes*int64(len(l.null)) }
+// Bytes is the size of the values held.
+func (l *Leaf) Bytes() int64 { return int64(len(l.values.Data)) }
 
 // RowBytes is the size of the values of one row.
 func (l *Leaf) RowBytes(row int) int64 {

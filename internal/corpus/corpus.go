@@ -28,7 +28,6 @@ import (
 
 	"localembed/internal/column"
 	"localembed/internal/fault"
-
 )
 
 // DefaultText is the text column where none is named.
