@@ -286,6 +286,8 @@ NORMALIZE = ("Normalize", None)
 def main() -> None:
     make("bert-max-mean-booleans", "BERT, silu; old booleans max and mean, written mean first: joined as max, mean; no Normalize",
          config=bert(hidden_act="silu"), tokenizer=uncased, pooling=old(16, mean_tokens=True, max_tokens=True), sbert={"max_seq_length": 64, "do_lower_case": False})
+    make("bert-mean-reference", "BERT, gelu, nothing special: mean without Normalize",
+         config=bert(), tokenizer=uncased, pooling=old(16, mean_tokens=True), sbert={"max_seq_length": 64, "do_lower_case": False})
     make("bert-six-poolings-list", "BERT, gelu_new, new names; all six poolings as a list in an order of its own; Normalize over all of them",
          config=bert(hidden_act="gelu_new"), tokenizer=uncased, new=True, modules=[NORMALIZE], model_max=72,
          pooling=new_pooling(16, ["weightedmean", "lasttoken", "mean", "cls", "mean_sqrt_len_tokens", "max"]))
