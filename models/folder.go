@@ -98,13 +98,10 @@ func (f *folder) refuse(rel, format string, args ...any) *fault.Error {
 		Hinting("take a model folder of a supported kind, or fetch this one again if it should be one")
 }
 
-// noWeights says what is there in place of weights that can be read.
-func (f *folder) noWeights(sub string) error {
-	e := fault.New(fault.ModelRefused, "the folder holds no weights: neither model.safetensors nor onnx/model.onnx nor model.onnx").In(f.path(sub))
-	if n := f.find(sub, "model.safetensors.index.json"); n != "" {
-		e.Message = "the weights are spread over several safetensors files, which is not supported"
-		return e.Hinting("save the model into one model.safetensors, or add onnx/model.onnx")
-	}
+// noWeights says what is there in place of weights that can be read, in the
+// subfolder sub of what is called whose.
+func (f *folder) noWeights(sub, whose string) error {
+	e := fault.New(fault.ModelRefused, "%s holds no weights that can be read, such as model.safetensors", whose).In(f.path(sub))
 	for _, glob := range []string{"*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt", "*.h5", "*.msgpack", "*.gguf"} {
 		found, _ := filepath.Glob(f.path(filepath.Join(sub, glob)))
 		if len(found) > 0 {

@@ -30,12 +30,18 @@ const (
 	Positions             // 0, 1, 2 … along a text
 )
 
+// form is which of its graphs a model is asked for.
+type form struct {
+	masked bool
+	fused  bool // built graphs without a mask attend by ONNX Runtime's own operator
+}
+
 // Graph makes the model's graph. With masked, the texts of a batch may have
 // different lengths, and the graph has an input of the role Mask; without,
 // they all have one length, and a built graph has no mask at all. Building
 // takes a millisecond, since the weights stay in the folder's files.
 func (m *Model) Graph(masked bool) (Graph, error) {
-	g, err := m.graph.graph(m.head, masked)
+	g, err := m.graph.graph(m.head, form{masked: masked, fused: m.Fused})
 	if err != nil {
 		return Graph{}, err
 	}

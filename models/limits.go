@@ -10,66 +10,72 @@ import (
 // special ones.
 const minTokens = 3
 
-// maxTokens is the limit of a text in tokens, specials and prompt included:
+// maxTokens sets the limit of a text in tokens, specials and prompt included:
 // max_seq_length of sentence_bert_config.json as it is, else the tokenizer's
 // model_max_length, at most the model's positions; wanted lowers or raises it,
 // and the usable positions bound it in every case.
-func (f *folder) maxTokens(sub string, cfg config, wanted int) (int, error) {
+func (m *Model) maxTokens(f *folder, sub string, cfg config, wanted int) error {
 	usable := cfg.usablePositions()
-	limit, err := f.declaredLimit(sub)
+	limit, from, err := f.declaredLimit(sub)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if usable > 0 && (limit == 0 || limit > usable) {
-		limit = usable
+		if limit > usable {
+			m.warn("%s allows %d tokens, but the model has only %d positions", filepath.ToSlash(from), limit, usable)
+		}
+		limit, from = usable, filepath.Join(sub, "config.json")
 	}
 	if wanted != 0 {
 		if wanted < minTokens || (usable > 0 && wanted > usable) {
-			return 0, fault.New(fault.Usage, "--max-tokens %d does not fit the model, which takes %d to %d tokens", wanted, minTokens, usable).
+			return fault.New(fault.Usage, "--max-tokens %d does not fit the model, which takes %d to %d tokens", wanted, minTokens, usable).
 				Hinting("leave it out to take the folder's own limit, %d", limit)
 		}
-		return wanted, nil
+		limit, from = wanted, "--max-tokens"
 	}
 	if limit < minTokens {
-		return 0, fault.New(fault.ModelRefused, "nothing in the folder says how long a text may be: no max_seq_length, model_max_length or max_position_embeddings of %d or more", minTokens).In(f.dir).
+		return fault.New(fault.ModelRefused, "nothing in the folder says how long a text may be: no max_seq_length, model_max_length or max_position_embeddings of %d or more", minTokens).In(f.dir).
 			Hinting("give --max-tokens")
 	}
-	return limit, nil
+	m.Recipe.MaxTokens = limit
+	m.fact("max tokens", from, "%d", limit)
+	return nil
 }
 
-// declaredLimit is the limit that the folder declares, 0 if none.
-func (f *folder) declaredLimit(sub string) (int, error) {
-	var sbert struct {
-		MaxSeqLength *int `json:"max_seq_length"`
+// declaredLimit is the limit that the folder declares, 0 if none, and the file
+// that does.
+func (f *folder) declaredLimit(sub string) (int, string, error) {
+	s, rel, err := f.sbert(sub)
+	if err != nil {
+		return 0, "", err
 	}
-	if _, err := f.json(filepath.Join(sub, "sentence_bert_config.json"), &sbert); err != nil {
-		return 0, err
+	if s.MaxSeqLength != nil {
+		return *s.MaxSeqLength, rel, nil
 	}
-	if sbert.MaxSeqLength != nil {
-		return *sbert.MaxSeqLength, nil
-	}
+	rel = filepath.Join(sub, "tokenizer_config.json")
 	var tok struct {
 		ModelMaxLength float64 `json:"model_max_length"` // 1e30 stands for none
 	}
-	if _, err := f.json(filepath.Join(sub, "tokenizer_config.json"), &tok); err != nil {
-		return 0, err
+	if _, err := f.json(rel, &tok); err != nil {
+		return 0, "", err
 	}
 	if tok.ModelMaxLength < 1 || tok.ModelMaxLength > 1e9 {
-		return 0, nil
+		return 0, "", nil
 	}
-	return int(tok.ModelMaxLength), nil
+	return int(tok.ModelMaxLength), rel, nil
 }
 
 // usablePositions is how many tokens the model has positions for, 0 if unknown.
 // The RoBERTa kinds number them from the pad id + 1.
 func (c config) usablePositions() int {
 	switch c.ModelType {
-	case "roberta", "xlm-roberta", "camembert", "mpnet":
-		pad := 1
-		if c.PadID != nil {
-			pad = *c.PadID
-		}
-		return max(0, c.Positions-pad-1)
+	case "roberta", "xlm-roberta", "camembert":
+		return max(0, c.Positions-c.padding()-1)
+	case "mpnet":
+		return max(0, c.Positions-mpnetPad-1)
 	}
 	return max(0, c.Positions)
 }
+
+// padding is the pad id of the RoBERTa kinds.
+func (c config) padding() int { return or(c.PadID, 1) }

@@ -18,23 +18,30 @@
 //	modules.json                       which modules, in which order
 //	config.json                        the architecture and its sizes
 //	model.safetensors                  weights; mapped in place, never copied
+//	model.safetensors.index.json       weights in several files
 //	onnx/model.onnx or model.onnx      a graph that is there already
 //	tokenizer.json                     handed on as it is (but see do_lower_case)
 //	tokenizer_config.json, sentence_bert_config.json    limits, do_lower_case
 //	1_Pooling/config.json              pooling (the folder that modules.json names)
+//	2_Dense/config.json                a Dense module, and model.safetensors beside it
 //	config_sentence_transformers.json  prompts, truncate_dim
 //
 // # Where what lives
 //
 // folder.go reads the folder's JSON, modules.go the pipeline, config.go,
 // limits.go, prompts.go and tokenizer.go what their names say, digest.go the
-// identity. weights.go finds the tensors of a built graph, bert.go builds it with
-// the nodes of nodes.go; onnxfile.go and external.go read a graph that is there;
-// head.go pools and normalizes both.
+// identity, facts.go keeps where each value came from. weights.go finds the
+// tensors of a built graph; encoder.go says what an architecture is, and each has
+// a file (bert.go, roberta.go, …) that says how it differs from BERT; layers.go
+// builds it with builder.go and nodes.go. onnxfile.go and external.go read a
+// graph that is there. head.go ends both: pooling.go, dense.go, the cut.
 package models
 
 import (
 	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
 
 	"localembed/internal/fault"
 	"localembed/internal/key"
@@ -43,7 +50,7 @@ import (
 // Options is what the caller wants otherwise than the folder says. The zero
 // value takes everything from the folder.
 type Options struct {
-	Pooling    string  // mean or cls; "" as the folder says
+	Pooling    string  // one of cls, max, mean, mean_sqrt_len_tokens, weightedmean and lasttoken, or several joined by +; "" as the folder says
 	Normalize  *bool   // nil as the folder says
 	Prompt     *string // put before each text; nil as the folder says, "" none
 	Query      bool    // texts are queries: the folder's prompt for those is taken
@@ -52,6 +59,12 @@ type Options struct {
 	Dims       int     // first components of a vector to keep; 0 as the folder says
 	Precision  string  // fp32, which is the default
 	ONNX       bool    // take the folder's ONNX file even if a graph could be built
+
+	// Tokenize gives the ids of a text with special tokens and without a limit, by
+	// the content of tokenizer.json. It is called where the pooling leaves out the
+	// prompt (include_prompt is false), to count its tokens; where it is nil, such
+	// a folder with a prompt is refused.
+	Tokenize func(tokenizerJSON []byte, text string) ([]uint32, error)
 }
 
 // Model is a model folder that was understood.
@@ -60,9 +73,15 @@ type Model struct {
 	Recipe        key.Recipe
 	TokenizerJSON []byte  // the content of tokenizer.json, do_lower_case applied
 	VocabSize     int     // token ids are below it
-	WeightBytes   int64   // size of the weights on disk
+	WeightBytes   int64   // what the weights take in memory
 	FLOPsPerToken float64 // of the linear layers, two for a multiplication and its addition
+	Facts         []Fact  // what is known, and where from
 	Warnings      []string
+
+	// Fused makes built graphs without a mask attend by ONNX Runtime's own
+	// MultiHeadAttention, which has faster kernels on CUDA, rather than by plain
+	// operators, which are as fast on a CPU. May be changed before Graph is called.
+	Fused bool
 
 	graph source
 	head  head
@@ -72,7 +91,7 @@ type Model struct {
 // graph that is there pools itself.
 type source interface {
 	// graph returns a whole ModelProto with the head's nodes at its end.
-	graph(h head, masked bool) (Graph, error)
+	graph(h head, f form) (Graph, error)
 }
 
 // Open reads a model folder. An error is a *fault.Error of class model_refused
@@ -94,6 +113,9 @@ func Open(dir string, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := f.unusual(p.transformer); err != nil {
+		return nil, err
+	}
 	m := &Model{Dir: dir}
 	w, err := m.choose(f, p, cfg, o)
 	if err != nil {
@@ -102,16 +124,22 @@ func Open(dir string, o Options) (*Model, error) {
 	if err := m.settle(f, p, o, w); err != nil {
 		return nil, err
 	}
-	if m.TokenizerJSON, err = f.tokenizer(p.transformer); err != nil {
+	if err := m.tokenizer(f, p.transformer); err != nil {
 		return nil, err
 	}
 	if err := m.prompt(f, o, p); err != nil {
 		return nil, err
 	}
-	if m.Recipe.MaxTokens, err = f.maxTokens(p.transformer, cfg, o.MaxTokens); err != nil {
+	m.FLOPsPerToken = w.flops(m.head.firstOnly())
+	m.architectureFacts(p, cfg, w)
+	if err := m.maxTokens(f, p.transformer, cfg, o.MaxTokens); err != nil {
 		return nil, err
 	}
-	if m.Recipe.ModelDigest, err = f.digest(w.files); err != nil {
+	files := w.files
+	for _, d := range p.denses {
+		files = append(files, d.t.files.files...)
+	}
+	if m.Recipe.ModelDigest, err = f.digest(files); err != nil {
 		return nil, err
 	}
 	m.Recipe.Precision = "fp32"
@@ -122,34 +150,47 @@ func Open(dir string, o Options) (*Model, error) {
 type weights struct {
 	source source
 	files  []string // that hold them, relative to the folder
+	kind   string   // the types of numbers, as the facts show them
+	disk   int64    // bytes on disk
 	dim    int      // of a hidden state, or of the vector where pooled
 	pooled bool     // the graph's output is a vector already
+	flops  func(first bool) float64
 }
 
 // choose takes the weights: a built graph wins over an ONNX file, unless the
 // file is asked for or the architecture cannot be built.
 func (m *Model) choose(f *folder, p pipeline, cfg config, o Options) (weights, error) {
-	st := f.find(p.transformer, "model.safetensors")
+	st, err := f.safetensors(p.transformer)
+	if err != nil {
+		return weights{}, err
+	}
 	on := f.find(p.transformer, "onnx/model.onnx", "model.onnx")
-	if st == "" && on == "" {
-		return weights{}, f.noWeights(p.transformer)
+	if st.files == nil && on == "" {
+		return weights{}, f.noWeights(p.transformer, "the folder")
 	}
 	switch {
 	case o.ONNX && on == "":
 		return weights{}, fault.New(fault.ModelRefused, "the folder has no onnx/model.onnx or model.onnx").In(f.dir).
-			Hinting("leave --onnx out to build the graph from model.safetensors")
-	case st != "" && !o.ONNX:
-		b, err := f.bert(st, p.transformer, cfg)
+			Hinting("leave --onnx out to build the graph from %s", st.rel)
+	case st.files != nil && !o.ONNX:
+		b, err := f.encoder(p.transformer, cfg, st)
 		if err == nil {
-			m.VocabSize, m.WeightBytes, m.FLOPsPerToken = b.cfg.VocabSize, b.bytes, b.flops()
-			return weights{source: b, files: []string{st}, dim: b.cfg.HiddenSize}, nil
+			m.VocabSize, m.WeightBytes = b.vocab, b.t.memory
+			kinds := make([]string, 0, len(b.t.kinds))
+			for k := range b.t.kinds {
+				kinds = append(kinds, k)
+			}
+			sort.Strings(kinds)
+			return weights{source: b, files: st.files, kind: strings.Join(kinds, "+"), disk: b.t.disk, dim: b.hidden, flops: b.flops}, nil
 		}
-		if on == "" || cfg.ModelType == "bert" {
+		if on == "" || architectures[cfg.ModelType] != nil {
 			return weights{}, err
 		}
-		m.warn("%s is used: localembed cannot build a graph for the architecture %q of %s", on, cfg.ModelType, st)
+		m.warn("%s is used: localembed cannot build a graph for the architecture %q of %s", on, cfg.ModelType, st.rel)
 	}
-	x, err := f.onnxFile(on, o.Pooling != "")
+	// A vector that the graph makes itself says nothing of the modules behind the pooling.
+	hidden := o.Pooling != "" || len(p.tokens)+len(p.vectors) > 0 || p.leaveOutPrompt
+	x, err := f.onnxFile(on, hidden)
 	if err != nil {
 		return weights{}, err
 	}
@@ -163,49 +204,83 @@ func (m *Model) choose(f *folder, p pipeline, cfg config, o Options) (weights, e
 	if x.dynamicInt8 {
 		m.warn("%s quantizes its inputs as it runs: a vector depends on the other texts of its batch and is not reproducible bit by bit", on)
 	}
-	m.VocabSize, m.WeightBytes, m.FLOPsPerToken = cfg.VocabSize, x.bytes, x.flops
-	return weights{source: x, files: x.files, dim: x.dim, pooled: x.pooled}, nil
+	m.VocabSize, m.WeightBytes = cfg.VocabSize, x.bytes
+	return weights{source: x, files: x.files, kind: "ONNX", disk: x.bytes, dim: x.dim, pooled: x.pooled, flops: func(bool) float64 { return x.flops }}, nil
 }
 
-// settle decides pooling, normalization and dimensions.
+// settle decides pooling, modules, normalization and dimensions.
 func (m *Model) settle(f *folder, p pipeline, o Options, w weights) error {
 	h := head{pooling: p.pooling, normalize: p.normalize, width: w.dim}
+	from, normalizeFrom := p.poolingRel, "modules.json"
 	if w.pooled {
-		h.pooling = poolNone
+		h.pooling, from = []string{poolNone}, w.files[0]
 	}
 	if o.Pooling != "" {
-		if o.Pooling != poolMean && o.Pooling != poolCLS {
-			return fault.New(fault.Usage, "pooling %q is not supported", o.Pooling).Hinting("use mean or cls")
+		modes, err := parsePooling(o.Pooling)
+		if err != nil {
+			return err
 		}
-		h.pooling = o.Pooling
+		if len(modes) > maxModes {
+			return fault.New(fault.Usage, "--pooling joins %d poolings", len(modes)).Hinting("give at most %d", maxModes)
+		}
+		if p.pooling != nil && !slices.Equal(modes, p.pooling) {
+			m.warn("--pooling %s overrides %s, which %s says", o.Pooling, strings.Join(p.pooling, "+"), filepath.ToSlash(p.poolingRel))
+		}
+		h.pooling, from = modes, "--pooling"
 	}
 	if o.Normalize != nil {
-		h.normalize = *o.Normalize
+		if p.known && *o.Normalize != p.normalize {
+			m.warn("--normalize=%t overrides %t, which modules.json says", *o.Normalize, p.normalize)
+		}
+		h.normalize, normalizeFrom = *o.Normalize, "--normalize"
 	}
-	if !w.pooled && (h.pooling == "" || !p.normalizeKnown && o.Normalize == nil) {
+	if !w.pooled && (h.pooling == nil || !p.known && o.Normalize == nil) {
 		return fault.New(fault.ModelRefused, "nothing in the folder says how token vectors become one vector: it has no modules.json").In(f.dir).
-			Hinting("look into the model's description and give --pooling (mean or cls) and --normalize (true or false)")
+			Hinting("look into the model's description and give --pooling (mean or cls, say) and --normalize (true or false)")
 	}
 	if w.dim <= 0 {
 		return fault.New(fault.ModelRefused, "nothing says how long a vector is: neither the graph's output nor hidden_size in config.json").In(f.dir).
 			Hinting("take the config.json that belongs to the model")
 	}
-	h.dims = w.dim
+	var err error
+	if h.tokens, err = f.fit(p.tokens, w.dim); err != nil {
+		return err
+	}
+	if h.vectors, err = f.fit(p.vectors, h.pooled()); err != nil {
+		return err
+	}
+	if p.names != nil {
+		m.fact("modules", "modules.json", "%s", strings.Join(p.names, ", "))
+	}
+	for _, d := range p.denses {
+		m.fact("dense", d.t.files.rel, "%d → %d, bias %t, %s", d.in, d.size, d.bias, d.actName)
+	}
+	m.Recipe.Pooling, m.Recipe.Normalize = strings.Join(h.pooling, "+"), h.normalize
+	m.fact("pooling", from, "%s", m.Recipe.Pooling)
+	m.fact("normalize", normalizeFrom, "%t", h.normalize)
+	m.head, m.graph = h, w.source
+	return m.dims(f, o.Dims)
+}
+
+// dims decides how many components of a vector are kept.
+func (m *Model) dims(f *folder, wanted int) error {
+	whole := m.head.whole()
+	dims, from := whole, "the last module"
 	cut, err := f.truncateDim()
 	if err != nil {
 		return err
 	}
-	if cut > 0 && cut < h.dims {
-		h.dims = cut
+	if cut > 0 && cut < whole {
+		dims, from = cut, promptsFile
 	}
-	if o.Dims < 0 || o.Dims > w.dim {
-		return fault.New(fault.Usage, "--dims %d does not fit: the model's vectors have %d components", o.Dims, w.dim).
-			Hinting("use 1 to %d", w.dim)
+	if wanted < 0 || wanted > whole {
+		return fault.New(fault.Usage, "--dims %d does not fit: the model's vectors have %d components", wanted, whole).
+			Hinting("use 1 to %d", whole)
 	}
-	if o.Dims > 0 {
-		h.dims = o.Dims
+	if wanted > 0 {
+		dims, from = wanted, "--dims"
 	}
-	m.head, m.graph = h, w.source
-	m.Recipe.Pooling, m.Recipe.Normalize, m.Recipe.Dims = h.pooling, h.normalize, h.dims
+	m.head.dims, m.Recipe.Dims = dims, dims
+	m.fact("dimensions", from, "%d", dims)
 	return nil
 }

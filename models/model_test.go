@@ -113,6 +113,28 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		}
 	}
+	index := func(content string) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			without("model.safetensors")(t, dir)
+			put(t, dir, "model.safetensors.index.json", content)
+		}
+	}
+	dense := func(conf string) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			put(t, dir, "modules.json", `[{"path":"","type":"x.Transformer"},{"path":"1_Pooling","type":"x.Pooling"},{"path":"2_Dense","type":"x.Dense"}]`)
+			if conf != "" {
+				put(t, dir, "2_Dense/config.json", conf)
+			}
+		}
+	}
+	denseWith := func(conf string, in, out int) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			dense(conf)(t, dir)
+			modeltest.WriteTensors(t, filepath.Join(dir, "2_Dense", "model.safetensors"), map[string]modeltest.Tensor{
+				"linear.weight": {Shape: []int{out, in}, Data: make([]float32, in*out)}, "linear.bias": {Shape: []int{out}, Data: make([]float32, out)},
+			})
+		}
+	}
 	for name, c := range map[string]struct {
 		change func(t *testing.T, dir string)
 		o      Options
@@ -120,7 +142,7 @@ func TestOpenRefuses(t *testing.T) {
 		want   string
 	}{
 		"architecture":     {config(map[string]any{"model_type": "t5"}), Options{}, "config.json", `the architecture "t5" is not supported`},
-		"activation":       {config(map[string]any{"hidden_act": "silu"}), Options{}, "config.json", `the activation "silu" (hidden_act) is not supported`},
+		"activation":       {config(map[string]any{"hidden_act": "prelu"}), Options{}, "config.json", `the activation "prelu" (hidden_act) is not supported`},
 		"positions":        {config(map[string]any{"position_embedding_type": "alibi"}), Options{}, "config.json", `position_embedding_type "alibi" is not supported`},
 		"decoder":          {config(map[string]any{"is_decoder": true}), Options{}, "config.json", "a decoder is not supported"},
 		"quantized":        {config(map[string]any{"quantization_config": map[string]int{"bits": 4}}), Options{}, "config.json", "the weights are quantized"},
@@ -130,7 +152,7 @@ func TestOpenRefuses(t *testing.T) {
 		"config is a list": {file("config.json", "[]"), Options{}, "config.json", "it is not the JSON that such a file holds"},
 		"config is cut":    {file("config.json", `{"model_type": "be`), Options{}, "config.json", "it is not the JSON that such a file holds"},
 		"more layers":      {config(map[string]any{"num_hidden_layers": 3}), Options{}, "model.safetensors", `the tensor "encoder.layer.2.attention.self.query.weight" is missing`},
-		"many more layers": {config(map[string]any{"num_hidden_layers": 1 << 24}), Options{}, "model.safetensors", `the tensor "encoder.layer.2.attention.self.query.weight" is missing`},
+		"many more layers": {config(map[string]any{"num_hidden_layers": 1 << 24}), Options{}, "config.json", "num_hidden_layers is 16777216"},
 		"fewer layers":     {config(map[string]any{"num_hidden_layers": 1}), Options{}, "model.safetensors", "more layers than the 1 of config.json"},
 		"shape":            {config(map[string]any{"intermediate_size": 41}), Options{}, "model.safetensors", `"encoder.layer.0.intermediate.dense.weight" has the shape [40 24] where config.json asks for [41 24]`},
 		"vocabulary":       {config(map[string]any{"vocab_size": 51}), Options{}, "model.safetensors", `"embeddings.word_embeddings.weight" has the shape [50 24] where config.json asks for [51 24]`},
@@ -143,18 +165,36 @@ func TestOpenRefuses(t *testing.T) {
 			without("model.safetensors")(t, dir)
 			put(t, dir, "pytorch_model.bin", "x")
 		}, Options{}, "", "the weights are only there as pytorch_model.bin, which localembed does not read because such a file can run code"},
-		"shards": {func(t *testing.T, dir string) {
-			without("model.safetensors")(t, dir)
-			put(t, dir, "model.safetensors.index.json", "{}")
-		}, Options{}, "", "spread over several safetensors files"},
+		"empty index":       {index("{}"), Options{}, "model.safetensors.index.json", "it names no file"},
+		"shard missing":     {index(`{"weight_map":{"a":"model-1.safetensors"}}`), Options{}, "model.safetensors.index.json", `the weights lie in "model-1.safetensors" too, which is missing`},
+		"shard out":         {index(`{"weight_map":{"a":"../x.safetensors"}}`), Options{}, "model.safetensors.index.json", `the file "../x.safetensors" leads out of the folder`},
+		"shard is a number": {index(`{"weight_map":{"a":1}}`), Options{}, "model.safetensors.index.json", "it is not the JSON"},
+		"no token types":    {withoutTensor("embeddings.token_type_embeddings.weight"), Options{}, "model.safetensors", `the tensor "embeddings.token_type_embeddings.weight" is missing`},
+		"pruned":            {config(map[string]any{"pruned_heads": map[string]any{"0": []int{1}}}), Options{}, "config.json", "attention heads are pruned"},
+		"epsilon":           {config(map[string]any{"layer_norm_eps": -1}), Options{}, "config.json", "layer_norm_eps is -1"},
+		"ALBERT's groups":   {config(map[string]any{"model_type": "albert", "num_hidden_groups": 0}), Options{}, "config.json", "num_hidden_groups 0 with inner_group_num 1 is not possible"},
+		"ALBERT's layers":   {config(map[string]any{"model_type": "albert", "inner_group_num": 1000}), Options{}, "config.json", "num_hidden_layers is 2000"},
+		"MPNet's distances": {config(map[string]any{"model_type": "mpnet", "relative_attention_num_buckets": 8}), Options{}, "config.json", "relative_attention_num_buckets is 8"},
+		"RoBERTa's pad":     {config(map[string]any{"model_type": "roberta", "pad_token_id": 19}), Options{}, "config.json", "20 positions leave none"},
+		"adapter":           {file("adapter_config.json", "{}"), Options{}, "adapter_config.json", "the folder holds an adapter"},
+		"task":              {file("sentence_bert_config.json", `{"transformer_task":"text-generation"}`), Options{}, "sentence_bert_config.json", `transformer_task "text-generation" is not supported`},
+		"pooler output":     {file("sentence_bert_config.json", `{"modality_config":{"text":{"method":"forward","method_output_name":"pooler_output"}}}`), Options{}, "sentence_bert_config.json", "does not make last_hidden_state"},
+		"dense missing":     {dense(``), Options{}, "config.json", "the configuration of the Dense module is missing"},
+		"dense sizes":       {dense(`{"in_features":24,"out_features":-1}`), Options{}, "config.json", "out_features -1"},
+		"dense activation":  {dense(`{"in_features":24,"out_features":8,"activation_function":"my.code.Tanh"}`), Options{}, "config.json", `the activation "my.code.Tanh"`},
+		"dense weights":     {dense(`{"in_features":24,"out_features":8}`), Options{}, "2_Dense", "the Dense module holds no weights that can be read"},
+		"dense input":       {denseWith(`{"in_features":24,"out_features":8,"module_input_name":"token_embeddings"}`, 24, 8), Options{}, "config.json", `works on "token_embeddings" where only "sentence_embedding"`},
+		"dense output":      {denseWith(`{"in_features":24,"out_features":8,"module_output_name":"other"}`, 24, 8), Options{}, "config.json", `writes "other"`},
+		"dense shape":       {denseWith(`{"in_features":24,"out_features":9}`, 24, 8), Options{}, "model.safetensors", `"linear.weight" has the shape [8 24] where config.json asks for [9 24]`},
+		"dense width":       {denseWith(`{"in_features":25,"out_features":8}`, 25, 8), Options{}, "model.safetensors", "takes 25 components (in_features), but gets 24"},
 		"no weights":        {without("model.safetensors"), Options{}, "", "the folder holds no weights"},
 		"no tokenizer":      {without("tokenizer.json"), Options{}, "tokenizer.json", "the file is missing"},
 		"no pooling config": {without("1_Pooling"), Options{}, "1_Pooling/config.json", "the configuration of the pooling is missing"},
 		"bare":              {without("1_Pooling", "modules.json"), Options{}, "", "nothing in the folder says how token vectors become one vector"},
 		"bare, half said":   {without("1_Pooling", "modules.json"), Options{Pooling: "cls"}, "", "nothing in the folder says"},
 		"pooling known":     {without("modules.json"), Options{}, "", "nothing in the folder says"},
-		"two poolings":      {file("1_Pooling/config.json", `{"pooling_mode_cls_token":true,"pooling_mode_mean_tokens":true}`), Options{}, "1_Pooling/config.json", `the pooling "cls+mean" is not supported`},
-		"pooling list":      {file("1_Pooling/config.json", `{"pooling_mode":["max"]}`), Options{}, "1_Pooling/config.json", `the pooling "max" is not supported`},
+		"no pooling named":  {file("1_Pooling/config.json", `{"pooling_mode":[]}`), Options{}, "1_Pooling/config.json", "it names 0 poolings"},
+		"pooling list":      {file("1_Pooling/config.json", `{"pooling_mode":["max","median"]}`), Options{}, "1_Pooling/config.json", `the pooling "max+median" is not supported`},
 		"pooling is 3":      {file("1_Pooling/config.json", `{"pooling_mode":3}`), Options{}, "1_Pooling/config.json", "neither a name nor a list"},
 		"module":            {file("modules.json", `[{"path":"","type":"x.Transformer"},{"path":"1_Pooling","type":"x.Pooling"},{"path":"2","type":"x.LSTM"}]`), Options{}, "modules.json", `module 2 is "x.LSTM"`},
 		"order":             {file("modules.json", `[{"path":"1_Pooling","type":"x.Pooling"},{"path":"","type":"x.Transformer"}]`), Options{}, "modules.json", `module 0 is "x.Pooling"`},
@@ -216,7 +256,7 @@ func TestOpenUsage(t *testing.T) {
 		o    Options
 		want string
 	}{
-		"pooling":      {Options{Pooling: "max"}, `pooling "max" is not supported`},
+		"pooling":      {Options{Pooling: "max+"}, `pooling "max+" is not supported`},
 		"precision":    {Options{Precision: "int4"}, `precision "int4" is not supported`},
 		"dims":         {Options{Dims: 25}, "--dims 25 does not fit: the model's vectors have 24 components"},
 		"negative":     {Options{Dims: -1}, "--dims -1"},

@@ -2,6 +2,7 @@ package models
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"strconv"
 
@@ -9,6 +10,8 @@ import (
 
 	"localembed/models/onnxpb"
 )
+
+const tensorInt64 = onnxpb.TensorProto_INT64
 
 // nodes collects the nodes and initializers of a graph. Values are named by
 // counting behind a prefix, so that two collections never clash.
@@ -30,19 +33,24 @@ func (n *nodes) fresh() string {
 
 // op adds a node with one output and returns the output's name.
 func (n *nodes) op(kind string, inputs []string, attrs ...*onnxpb.AttributeProto) string {
-	return n.ops(kind, 1, inputs, attrs...)[0]
-}
-
-// ops adds a node with several outputs.
-func (n *nodes) ops(kind string, outputs int, inputs []string, attrs ...*onnxpb.AttributeProto) []string {
-	out := make([]string, outputs)
-	for i := range out {
-		out[i] = n.fresh()
-	}
+	out := n.fresh()
 	n.pb.Node = append(n.pb.Node, &onnxpb.NodeProto{
-		OpType: proto.String(kind), Input: inputs, Output: out, Attribute: attrs,
+		OpType: proto.String(kind), Input: inputs, Output: []string{out}, Attribute: attrs,
 	})
 	return out
+}
+
+// foreign adds a node of another domain than ONNX's own, with one output. An
+// input "" is left out.
+func (n *nodes) foreign(domain, kind string, inputs []string, attrs ...*onnxpb.AttributeProto) string {
+	out := n.op(kind, inputs, attrs...)
+	n.pb.Node[len(n.pb.Node)-1].Domain = proto.String(domain)
+	return out
+}
+
+// float32 casts a value to fp32.
+func (n *nodes) float32(x string) string {
+	return n.op("Cast", []string{x}, attrInt("to", int64(onnxpb.TensorProto_FLOAT)))
 }
 
 // name gives a value a name of its own.
@@ -74,7 +82,12 @@ func (n *nodes) ints(vs ...int64) string {
 	for _, v := range vs {
 		raw = binary.LittleEndian.AppendUint64(raw, uint64(v))
 	}
-	return n.constant(onnxpb.TensorProto_INT64, []int64{int64(len(vs))}, raw)
+	return n.constant(tensorInt64, []int64{int64(len(vs))}, raw)
+}
+
+// scalarInt is an int64 without dimensions.
+func (n *nodes) scalarInt(v int64) string {
+	return n.constant(tensorInt64, nil, binary.LittleEndian.AppendUint64(nil, uint64(v)))
 }
 
 // float is a scalar of fp32.
@@ -84,7 +97,7 @@ func (n *nodes) float(v float64) string {
 }
 
 func (n *nodes) constant(kind onnxpb.TensorProto_DataType, dims []int64, raw []byte) string {
-	spelling := kind.String() + string(raw)
+	spelling := fmt.Sprint(kind, dims) + string(raw)
 	if name, ok := n.consts[spelling]; ok {
 		return name
 	}

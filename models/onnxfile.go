@@ -211,7 +211,17 @@ func (x *onnxFile) count(g *onnxpb.GraphProto) {
 
 // graph appends the head. The graph that is there takes a mask whether texts
 // are padded or not.
-func (x *onnxFile) graph(h head, _ bool) (Graph, error) {
+func (x *onnxFile) graph(h head, f form) (Graph, error) {
+	mask := ""
+	for _, in := range x.inputs {
+		if in.Role == Mask {
+			mask = in.Name
+		}
+	}
+	if f.masked && mask == "" {
+		return Graph{}, x.folder.refuse(x.rel, "the graph has no input attention_mask, so that texts of different lengths cannot share a batch").
+			Hinting("export the model again with an attention mask")
+	}
 	raw, err := x.read()
 	if err == nil && x.dir != "" {
 		raw, err = x.linked(raw)
@@ -220,17 +230,14 @@ func (x *onnxFile) graph(h head, _ bool) (Graph, error) {
 		return Graph{}, fault.Of(err)
 	}
 	n := newNodes(appendedPrefix)
-	value, mask := x.output, ""
+	value := x.output
 	if x.half {
 		value = n.float32(value)
 	}
-	for _, in := range x.inputs {
-		if in.Role == Mask {
-			mask = in.Name
-		}
-	}
 	output := appendedPrefix + "vector"
-	h.add(n, value, mask, output)
+	if err := h.add(n, value, mask, output); err != nil {
+		return Graph{}, err
+	}
 	tail, err := proto.MarshalOptions{Deterministic: true}.Marshal(&onnxpb.ModelProto{Graph: &n.pb})
 	if err != nil {
 		return Graph{}, fault.New(fault.Internal, "the graph cannot be written").In(x.folder.path(x.rel)).Because(err)

@@ -87,7 +87,7 @@ func FuzzONNXFile(f *testing.F) {
 			}
 			return
 		}
-		g, err := m.Graph(true)
+		g, err := m.Graph(false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,48 +5,106 @@ import (
 	"path/filepath"
 )
 
-// tokenizer is the content of tokenizer.json. Where sentence_bert_config.json
+// sbert is what sentence-transformers keeps beside config.json.
+type sbert struct {
+	MaxSeqLength *int   `json:"max_seq_length"`
+	DoLowerCase  bool   `json:"do_lower_case"`
+	Task         string `json:"transformer_task"`
+	Output       string `json:"module_output_name"`
+	Modalities   map[string]struct {
+		Method string `json:"method"`
+		Output string `json:"method_output_name"`
+	} `json:"modality_config"`
+}
+
+// sbert reads that file, which had other names once.
+func (f *folder) sbert(sub string) (sbert, string, error) {
+	names := []string{"sentence_bert_config.json"}
+	for _, kind := range []string{"roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"} {
+		names = append(names, "sentence_"+kind+"_config.json")
+	}
+	var s sbert
+	rel := f.find(sub, names...)
+	if rel == "" {
+		return s, "", nil
+	}
+	_, err := f.json(rel, &s)
+	return s, rel, err
+}
+
+// unusual refuses what makes sentence-transformers compute something else from
+// the same weights.
+func (f *folder) unusual(sub string) error {
+	if rel := f.find(sub, "adapter_config.json"); rel != "" {
+		return f.refuse(rel, "the folder holds an adapter (LoRA), which is not supported").
+			Hinting("merge the adapter into its model and save that")
+	}
+	s, rel, err := f.sbert(sub)
+	if err != nil {
+		return err
+	}
+	text, known := s.Modalities["text"]
+	switch {
+	case s.Task != "" && s.Task != "feature-extraction":
+		return f.refuse(rel, "transformer_task %.100q is not supported, only feature-extraction", s.Task)
+	case s.Output != "" && s.Output != tokenFeature:
+		return f.refuse(rel, "module_output_name %.100q is not supported, only %s", s.Output, tokenFeature)
+	case s.Modalities != nil && (!known || text.Method != "forward" || text.Output != "last_hidden_state"):
+		return f.refuse(rel, "its modality_config does not make last_hidden_state of a text by forward, which alone is supported")
+	}
+	return nil
+}
+
+// tokenizer takes the content of tokenizer.json. Where sentence_bert_config.json
 // says do_lower_case, a Lowercase step is put before the tokenizer's own
 // normalizer, unless that has one already.
-func (f *folder) tokenizer(sub string) ([]byte, error) {
+func (m *Model) tokenizer(f *folder, sub string) error {
 	rel := filepath.Join(sub, "tokenizer.json")
 	var t map[string]json.RawMessage
 	there, err := f.json(rel, &t)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !there {
-		return nil, f.refuse(rel, "the file is missing").
+		return f.refuse(rel, "the file is missing").
 			Hinting("take a version of the model with tokenizer.json, or make one by saving its fast tokenizer")
 	}
 	// Saving a tokenizer also records limits that do not matter here, so that
 	// this file is read for its digest alone.
 	var limits struct{}
 	if _, err := f.json(filepath.Join(sub, "tokenizer_config.json"), &limits); err != nil {
-		return nil, err
+		return err
 	}
-	var sbert struct {
-		DoLowerCase bool `json:"do_lower_case"`
+	s, sbertRel, err := f.sbert(sub)
+	if err != nil {
+		return err
 	}
-	if _, err := f.json(filepath.Join(sub, "sentence_bert_config.json"), &sbert); err != nil {
-		return nil, err
+	m.TokenizerJSON = f.read[rel]
+	var kind struct {
+		Type string `json:"type"`
 	}
-	if !sbert.DoLowerCase {
-		return f.read[rel], nil
+	if json.Unmarshal(t["model"], &kind) == nil {
+		m.fact("tokenizer", rel, "%s", kind.Type)
+	}
+	if !s.DoLowerCase {
+		return nil
 	}
 	n, changed, err := lowerCased(t["normalizer"])
 	if err != nil {
-		return nil, f.refuse(rel, "its normalizer cannot be read: %v", err)
+		return f.refuse(rel, "its normalizer cannot be read: %v", err)
 	}
 	if !changed {
-		return f.read[rel], nil
+		m.fact("lower-casing", rel, "by the tokenizer's own normalizer; %s asks for it too", filepath.Base(sbertRel))
+		return nil
 	}
+	m.fact("lower-casing", sbertRel, "before the tokenizer's own normalizer (do_lower_case)")
 	t["normalizer"] = n
 	b, err := json.Marshal(t)
 	if err != nil {
-		return nil, f.refuse(rel, "%v", err)
+		return f.refuse(rel, "%v", err)
 	}
-	return b, nil
+	m.TokenizerJSON = b
+	return nil
 }
 
 // lowerCased puts a Lowercase step before a normalizer.

@@ -2,9 +2,13 @@ package models
 
 import (
 	"errors"
+	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
+	"sort"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -13,46 +17,140 @@ import (
 	"localembed/models/safetensors"
 )
 
-// tensors are the weights of one safetensors file by the names that the
-// architecture gives them.
-type tensors struct {
-	folder *folder
-	rel    string // the file within the folder
-	dir    string // the folder and name where the file really lies: a hub's
-	name   string // cache holds links, and ONNX Runtime follows none out of a folder
-	all    map[string]safetensors.Tensor
-	prefix string // in front of each name in the file
-	bytes  int64
+// weightFiles are the safetensors files of a module.
+type weightFiles struct {
+	rel   string   // what to call them: the file, or the index of several
+	files []string // relative to the folder; nil where there are none
 }
 
-// tensors reads the header of a weights file. The prefix is the first of
-// prefixes with which the file holds the tensor known.
-func (f *folder) tensors(rel, known string, prefixes ...string) (*tensors, error) {
+// safetensors finds the weights of the module in the subfolder sub: one file, or
+// several with an index. The index's own list of tensors is not needed, since
+// each file has one.
+func (f *folder) safetensors(sub string) (weightFiles, error) {
+	if rel := f.find(sub, "model.safetensors"); rel != "" {
+		return weightFiles{rel, []string{rel}}, nil
+	}
+	rel := filepath.Join(sub, "model.safetensors.index.json")
+	var index struct {
+		Map map[string]string `json:"weight_map"`
+	}
+	there, err := f.json(rel, &index)
+	if err != nil || !there {
+		return weightFiles{}, err
+	}
+	w := weightFiles{rel: rel}
+	for _, name := range index.Map {
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
+			return w, f.refuse(rel, "the file %.100q leads out of the folder", name)
+		}
+		if file := filepath.Join(sub, filepath.FromSlash(name)); !slices.Contains(w.files, file) {
+			w.files = append(w.files, file)
+		}
+		if len(w.files) > maxShards {
+			return w, f.refuse(rel, "it names more than %d files", maxShards)
+		}
+	}
+	if w.files == nil {
+		return w, f.refuse(rel, "it names no file in weight_map")
+	}
+	sort.Strings(w.files)
+	return w, nil
+}
+
+// maxShards is more than any model has.
+const maxShards = 1000
+
+// tensors are the weights of a module by the names that the architecture gives
+// them.
+type tensors struct {
+	folder  *folder
+	files   weightFiles
+	dir     string            // the folder where the files really lie: a hub's cache
+	all     map[string]placed // holds links, and ONNX Runtime follows none out of a folder
+	prefix  string            // in front of each name in the files
+	disk    int64             // bytes of all tensors in the files
+	memory  int64             // bytes that the wanted ones take in fp32, as often as they are wanted
+	kinds   map[string]bool   // types of the wanted ones
+	refused error             // of the first want that was not met
+}
+
+// placed is a tensor and its file.
+type placed struct {
+	safetensors.Tensor
+	rel  string // the file within the folder
+	name string // the real file, in the real folder
+}
+
+// types of weights that are used, in fp32 once they are loaded.
+var weightTypes = map[string]onnxpb.TensorProto_DataType{
+	"F32": onnxpb.TensorProto_FLOAT, "F16": onnxpb.TensorProto_FLOAT16,
+	"BF16": onnxpb.TensorProto_BFLOAT16, "F64": onnxpb.TensorProto_DOUBLE,
+}
+
+// tensors reads the headers of weights. Names may have a prefix, by which the
+// tensor known is found: usual is the architecture's own.
+func (f *folder) tensors(w weightFiles, known, usual string) (*tensors, error) {
+	t := &tensors{folder: f, files: w, all: map[string]placed{}, kinds: map[string]bool{}}
+	for _, rel := range w.files {
+		if err := t.read(rel); err != nil {
+			return nil, err
+		}
+	}
+	var prefixes []string
+	for name := range t.all {
+		if p, ok := strings.CutSuffix(name, known); ok && (p == "" || strings.HasSuffix(p, ".")) {
+			prefixes = append(prefixes, p)
+		}
+	}
+	switch {
+	case slices.Contains(prefixes, ""):
+	case slices.Contains(prefixes, usual):
+		t.prefix = usual
+	case len(prefixes) == 1:
+		t.prefix = prefixes[0]
+	case len(prefixes) == 0:
+		return nil, f.refuse(w.rel, "the tensor %q is missing", known).
+			Hinting("take the weights that belong to config.json")
+	default:
+		sort.Strings(prefixes)
+		return nil, f.refuse(w.rel, "it holds several models: %q is there with the prefixes %.200q", known, prefixes).
+			Hinting("save the encoder alone")
+	}
+	return t, nil
+}
+
+// read adds the tensors of a file.
+func (t *tensors) read(rel string) error {
+	f := t.folder
 	all, err := safetensors.Open(f.path(rel))
 	var path *fs.PathError
-	if errors.As(err, &path) {
-		return nil, fault.Of(err) // the disk's fault, not the file's
-	}
-	if err != nil {
-		return nil, f.refuse(rel, "%v", err).
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && rel != t.files.rel:
+		return f.refuse(t.files.rel, "the weights lie in %q too, which is missing", filepath.Base(rel)).
+			Hinting("fetch that file too, into the same folder")
+	case errors.As(err, &path):
+		return fault.Of(err) // the disk's fault, not the file's
+	case err != nil:
+		return f.refuse(rel, "%v", err).
 			Hinting("fetch the file again: it is damaged or is no safetensors file")
 	}
 	dir, name, err := realPath(f.path(rel))
 	if err != nil {
-		return nil, fault.Of(err)
+		return fault.Of(err)
 	}
-	t := &tensors{folder: f, rel: rel, dir: dir, name: name, all: all}
-	for _, x := range all {
-		t.bytes += x.Length
+	if t.dir != "" && t.dir != dir {
+		return f.refuse(t.files.rel, "the weights lie in several folders, which is not supported").
+			Hinting("put all files of the weights into one folder")
 	}
-	for _, p := range prefixes {
-		if _, ok := all[p+known]; ok {
-			t.prefix = p
-			return t, nil
+	t.dir = dir
+	for k, x := range all {
+		if before, twice := t.all[k]; twice {
+			return f.refuse(t.files.rel, "the tensor %.100q is in %q and in %q", k, before.rel, rel)
 		}
+		t.all[k] = placed{x, rel, name}
+		t.disk += x.Length
 	}
-	return nil, f.refuse(rel, "the tensor %q is missing", known).
-		Hinting("take the weights that belong to config.json")
+	return nil
 }
 
 // realPath is the absolute folder and the name of a file, links resolved.
@@ -66,43 +164,94 @@ func realPath(path string) (dir, name string, err error) {
 	return filepath.Dir(path), filepath.Base(path), nil
 }
 
-// check refuses a tensor that is absent or not fp32 of the wanted shape.
-func (t *tensors) check(name string, shape ...int64) error {
+// at finds a tensor. Old checkpoints call a norm's weights gamma and beta.
+func (t *tensors) at(name string) (placed, bool) {
 	x, ok := t.all[t.prefix+name]
-	switch {
-	case !ok:
-		return t.folder.refuse(t.rel, "the tensor %q is missing", name).
-			Hinting("take the weights that belong to config.json")
-	case x.DType != "F32":
-		return t.folder.refuse(t.rel, "the tensor %q is %s: only fp32 weights (F32) are supported", name, x.DType).
-			Hinting("take the fp32 weights of the model, or convert them")
-	case !slices.Equal(x.Shape, shape):
-		return t.folder.refuse(t.rel, "the tensor %q has the shape %v where config.json asks for %v", name, x.Shape, shape).
-			Hinting("take the weights that belong to config.json")
+	if !ok {
+		old := strings.NewReplacer("LayerNorm.weight", "LayerNorm.gamma", "LayerNorm.bias", "LayerNorm.beta").Replace(name)
+		x, ok = t.all[t.prefix+old]
 	}
-	return nil
+	return x, ok
 }
 
-// has reports whether the file holds a tensor.
+// has reports whether a tensor is there.
 func (t *tensors) has(name string) bool {
-	_, ok := t.all[t.prefix+name]
+	_, ok := t.at(name)
 	return ok
+}
+
+// want refuses a tensor that is absent or has another type or shape.
+func (t *tensors) want(name string, shape ...int64) {
+	if t.refused != nil {
+		return
+	}
+	x, ok := t.at(name)
+	switch {
+	case !ok:
+		t.refused = t.folder.refuse(t.files.rel, "the tensor %q is missing", name).
+			Hinting("take the weights that belong to config.json")
+	case weightTypes[x.DType] == onnxpb.TensorProto_UNDEFINED:
+		t.refused = t.folder.refuse(x.rel, "the tensor %q is %s: only weights in fp32, fp16 or bf16 are supported", name, x.DType).
+			Hinting("take the fp32 weights of the model, or convert them")
+	case !slices.Equal(x.Shape, shape):
+		t.refused = t.folder.refuse(x.rel, "the tensor %q has the shape %v where config.json asks for %v", name, x.Shape, shape).
+			Hinting("take the weights that belong to config.json")
+	default:
+		t.kinds[x.DType] = true
+		size := int64(4)
+		for _, d := range shape {
+			size *= d
+		}
+		t.memory += size
+	}
+}
+
+func (t *tensors) wantLinear(name string, out, in int64) {
+	t.want(name+".weight", out, in)
+	t.want(name+".bias", out)
+}
+
+func (t *tensors) wantNorm(name string, size int64) {
+	t.want(name+".weight", size)
+	t.want(name+".bias", size)
 }
 
 // initializer is a tensor as external data of a graph: the bytes stay where
 // they are, and ONNX Runtime maps them.
 func (t *tensors) initializer(name string) *onnxpb.TensorProto {
-	x := t.all[t.prefix+name]
+	x, _ := t.at(name)
 	entry := func(k, v string) *onnxpb.StringStringEntryProto {
 		return &onnxpb.StringStringEntryProto{Key: proto.String(k), Value: proto.String(v)}
 	}
 	return &onnxpb.TensorProto{
 		Name:         proto.String(name),
-		DataType:     proto.Int32(int32(onnxpb.TensorProto_FLOAT)),
+		DataType:     proto.Int32(int32(weightTypes[x.DType])),
 		Dims:         x.Shape,
 		DataLocation: onnxpb.TensorProto_EXTERNAL.Enum(),
 		ExternalData: []*onnxpb.StringStringEntryProto{
-			entry("location", t.name), entry("offset", itoa(x.Offset)), entry("length", itoa(x.Length)),
+			entry("location", x.name), entry("offset", itoa(x.Offset)), entry("length", itoa(x.Length)),
 		},
 	}
+}
+
+// inline is a tensor whose bytes are copied into the graph under a name of its
+// own: for small weights that lie in another folder than the large ones.
+func (t *tensors) inline(n *nodes, name string) (string, error) {
+	x, _ := t.at(name)
+	file, err := os.Open(t.folder.path(x.rel))
+	if err != nil {
+		return "", fault.Of(err)
+	}
+	defer file.Close()
+	raw := make([]byte, x.Length)
+	if _, err := io.ReadFull(io.NewSectionReader(file, x.Offset, x.Length), raw); err != nil {
+		return "", fault.Of(err)
+	}
+	v := n.tensor(&onnxpb.TensorProto{
+		Name: proto.String(n.fresh()), DataType: proto.Int32(int32(weightTypes[x.DType])), Dims: x.Shape, RawData: raw,
+	})
+	if x.DType != "F32" {
+		v = n.float32(v)
+	}
+	return v, nil
 }

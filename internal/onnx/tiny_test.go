@@ -19,9 +19,8 @@ func TestGraphMatchesPlainComputation(t *testing.T) {
 		"gelu_new":         func(b *modeltest.BERT, _ *models.Options) { b.Act = "gelu_new" },
 		"relu":             func(b *modeltest.BERT, _ *models.Options) { b.Act = "relu" },
 		"prefix":           func(b *modeltest.BERT, _ *models.Options) { b.Prefix = "bert." },
-		"no token types":   func(b *modeltest.BERT, _ *models.Options) { b.NoTypes = true },
 		"one head":         func(b *modeltest.BERT, _ *models.Options) { b.Heads = 1 },
-		"cut to 10":        func(_ *modeltest.BERT, o *models.Options) { o.Dims = 10 },
+		"cut to 10":        func(b *modeltest.BERT, o *models.Options) { b.Normalize, o.Dims = false, 10 },
 		"tiny epsilon":     func(b *modeltest.BERT, _ *models.Options) { b.Eps = 1e-12 },
 	} {
 		t.Run(name, func(t *testing.T) {

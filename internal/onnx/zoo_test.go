@@ -50,9 +50,16 @@ func TestZooMatchesReference(t *testing.T) {
 		{"onnx-only-xenova", models.Options{Pooling: "mean", Normalize: &yes}},
 		{"bert-bare-no-pooling", models.Options{Pooling: "cls", Normalize: &yes}},
 		{"xlmr-unigram-external", models.Options{ONNX: true}},
-		{"roberta-bytebpe-nonorm", models.Options{}}, // its ONNX file, since no graph can be built
+		{"xlmr-unigram-external", models.Options{}},
+		{"roberta-bytebpe-nonorm", models.Options{}},
+		{"roberta-bytebpe-nonorm", models.Options{ONNX: true}},
 		{"mpnet-sentence-embedding-onnx", models.Options{}},
-		{"mpnet-sentence-embedding-onnx", models.Options{Pooling: "mean", Prompt: &none}},
+		{"mpnet-sentence-embedding-onnx", models.Options{ONNX: true}},
+		{"mpnet-sentence-embedding-onnx", models.Options{ONNX: true, Pooling: "mean", Prompt: &none}},
+		{"bert-dense-tanh", models.Options{}},
+		{"albert-meansqrt-sharded", models.Options{}},
+		{"electra-weightedmean-fp16", models.Options{}},
+		{"distilbert-max-lowercase", models.Options{}},
 	} {
 		name := c.folder
 		if c.o.ONNX {
@@ -139,16 +146,12 @@ func near(t *testing.T, how string, text int, got []float32, want []float64, min
 
 func TestZooRefusals(t *testing.T) {
 	for folder, want := range map[string]string{
-		"bert-bare-no-pooling":      "nothing in the folder says how token vectors become one vector: it has no modules.json",
-		"onnx-only-xenova":          "nothing in the folder says how token vectors become one vector: it has no modules.json",
-		"bert-pytorch-bin-only":     "the weights are only there as pytorch_model.bin, which localembed does not read because such a file can run code when it is opened",
-		"bert-dense-tanh":           `module 2 is "sentence_transformers.models.Dense" at a place where localembed does not support it`,
-		"albert-meansqrt-sharded":   `the pooling "mean_sqrt_len_tokens" is not supported`,
-		"electra-weightedmean-fp16": `the pooling "weightedmean" is not supported`,
-		"distilbert-max-lowercase":  `the pooling "max" is not supported`,
-		"qwen3-lasttoken-bf16":      `the pooling "lasttoken" is not supported`,
-		"modernbert-cls-window16":   `the architecture "modernbert" is not supported`,
-		"nomic-bert-prompts":        `the architecture "nomic_bert" is not supported`,
+		"bert-bare-no-pooling":    "nothing in the folder says how token vectors become one vector: it has no modules.json",
+		"onnx-only-xenova":        "nothing in the folder says how token vectors become one vector: it has no modules.json",
+		"bert-pytorch-bin-only":   "the weights are only there as pytorch_model.bin, which localembed does not read because such a file can run code when it is opened",
+		"qwen3-lasttoken-bf16":    `the architecture "qwen3" is not supported`,
+		"modernbert-cls-window16": `the architecture "modernbert" is not supported`,
+		"nomic-bert-prompts":      `the architecture "nomic_bert" is not supported`,
 	} {
 		t.Run(folder, func(t *testing.T) {
 			_, err := models.Open(zoo(t, folder), models.Options{})

@@ -22,7 +22,6 @@ type BERT struct {
 	Pooling                                        string
 	Normalize                                      bool
 	Prefix                                         string // in front of the tensors' names
-	NoTypes                                        bool   // without token types
 
 	Weights map[string]Tensor // by the names in the file, after Fill
 }
@@ -66,9 +65,7 @@ func (b *BERT) Fill() {
 	}
 	add("embeddings.word_embeddings.weight", 1, 0, b.Vocab, b.Hidden)
 	add("embeddings.position_embeddings.weight", 1, 0, b.Positions, b.Hidden)
-	if !b.NoTypes {
-		add("embeddings.token_type_embeddings.weight", 1, 0, 2, b.Hidden)
-	}
+	add("embeddings.token_type_embeddings.weight", 1, 0, 2, b.Hidden)
 	norm("embeddings.LayerNorm")
 	for l := range b.Layers {
 		p := "encoder.layer." + string(rune('0'+l)) + "."
@@ -115,14 +112,21 @@ func (b *BERT) Write(t testing.TB) string {
 	put("1_Pooling/config.json", map[string]any{"pooling_mode": b.Pooling})
 	put("tokenizer.json", map[string]any{})
 
+	WriteTensors(t, filepath.Join(dir, "model.safetensors"), b.Weights)
+	return dir
+}
+
+// WriteTensors writes a safetensors file of fp32 numbers, and the folder for it.
+func WriteTensors(t testing.TB, path string, weights map[string]Tensor) {
+	t.Helper()
 	header := map[string]any{}
 	var data []byte
-	for _, name := range sortedNames(b.Weights) {
+	for _, name := range sortedNames(weights) {
 		from := len(data)
-		for _, v := range b.Weights[name].Data {
+		for _, v := range weights[name].Data {
 			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
 		}
-		header[name] = map[string]any{"dtype": "F32", "shape": b.Weights[name].Shape, "data_offsets": []int{from, len(data)}}
+		header[name] = map[string]any{"dtype": "F32", "shape": weights[name].Shape, "data_offsets": []int{from, len(data)}}
 	}
 	head, err := json.Marshal(header)
 	if err != nil {
@@ -130,10 +134,12 @@ func (b *BERT) Write(t testing.TB) string {
 	}
 	file := binary.LittleEndian.AppendUint64(nil, uint64(len(head)))
 	file = append(append(file, head...), data...)
-	if err := os.WriteFile(filepath.Join(dir, "model.safetensors"), file, 0o644); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return dir
+	if err := os.WriteFile(path, file, 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func sortedNames(m map[string]Tensor) []string {
@@ -189,10 +195,8 @@ func (b *BERT) Vector(ids []int64) []float64 {
 		words[t], positions[t] = make([]float64, b.Hidden), make([]float64, b.Hidden)
 		for i := range b.Hidden {
 			words[t][i] = float64(at("embeddings.word_embeddings.weight").Data[int(id)*b.Hidden+i])
-			positions[t][i] = float64(at("embeddings.position_embeddings.weight").Data[t*b.Hidden+i])
-			if !b.NoTypes {
-				positions[t][i] += float64(at("embeddings.token_type_embeddings.weight").Data[i])
-			}
+			positions[t][i] = float64(at("embeddings.position_embeddings.weight").Data[t*b.Hidden+i]) +
+				float64(at("embeddings.token_type_embeddings.weight").Data[i])
 		}
 	}
 	x := norm(words, positions, "embeddings.LayerNorm")
