@@ -17,7 +17,7 @@ LINTER     := $(CACHE)/bin/golangci-lint-2.15.0
 # Documents of the demo corpus that are embedded: under two minutes on two cores.
 DEMO_LIMIT ?= 2000
 
-.PHONY: help demo test build model deps lint fuzz bench-cpu clean
+.PHONY: help demo test build model deps lint fuzz soak bench-cpu clean
 
 help: ## say what there is
 	@echo 'make TARGET, where TARGET is one of'
@@ -46,6 +46,9 @@ lint: $(TOKENIZERS) $(LINTER) ## formatting, vet, staticcheck and the layering
 
 fuzz: deps ## every fuzz target for 20 seconds
 	scripts/fuzz 20s
+
+soak: deps ## 20 SIGKILLs of a run with MiniLM
+	LOCALEMBED_SOAK=1 go test -count=1 -v -timeout 30m -run TestKilledRuns ./cmd/localembed
 
 bench-cpu: build model ## tokens/s beside sentence-transformers and the GEMM ceiling
 	bench/cpu/run.sh

@@ -12,7 +12,7 @@ from collections import Counter
 import numpy
 import onnxruntime
 
-BATCH_TOKENS = 1024
+BATCH_TOKENS = 512
 RUNS = 20
 LINEAR = "linear layers"
 GROUPS = {
