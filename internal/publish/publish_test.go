@@ -16,7 +16,7 @@ import (
 )
 
 // large is more than the writer buffers, so that writing itself can fail.
-var large = strings.Repeat("a new sentence. ", 200_000)
+var large = strings.Repeat("a new sentence. ", 70_000)
 
 func write(s string) func(io.Writer) error {
 	return func(w io.Writer) error {
@@ -105,7 +105,7 @@ func TestAWriterThatFailsLeavesTheOldFile(t *testing.T) {
 // over it is there whole or not at all.
 func TestAPublishedFileSurvivesACrash(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
-	for i := range 60 {
+	for i := range 36 {
 		mem := vfs.NewCrashableMem()
 		folder(t, mem, "/a/b/out")
 		if err := File(mem, "/a/b/out/file", write("old")); err != nil {
