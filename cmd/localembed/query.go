@@ -92,7 +92,7 @@ func (f *queryFlags) embed(ctx context.Context, job *backfill.Job, text string) 
 	if f.model != "" {
 		dir = f.model
 	}
-	o := models.Options{Normalize: &recipe.Normalize, MaxTokens: recipe.MaxTokens, Dims: recipe.Dims, Precision: recipe.Precision, ONNX: job.ONNX, Query: true}
+	o := models.Options{Normalize: &recipe.Normalize, MaxTokens: recipe.MaxTokens, Dims: recipe.Dims, Precision: recipe.Precision, ONNX: job.ONNX, Query: true, Tokenize: tokenize.IDs}
 	if recipe.Pooling != "none" {
 		o.Pooling = recipe.Pooling
 	}
