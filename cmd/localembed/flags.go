@@ -50,17 +50,29 @@ func (f *flags) register(c *cobra.Command) {
 	s.IntVar(&f.batchCells, "batch-cells", 0, "attention cells per batch `N`: texts × longest² (default: cpu 4194304, cuda 67108864)")
 	s.IntVar(&f.window, "window", 262_144, "documents per window and shard `N`: sorting this many together makes padding vanish")
 	s.Int64Var(&f.windowBytes, "window-bytes", 512<<20, "`bytes` of texts, ids and kept columns at which a window closes early: three windows are in memory")
+	f.registerRecipe(c)
+	s.StringVar(&f.onLong, "on-long", "truncate", "a text over the token limit: `truncate` cuts and flags it, error makes it a dead letter")
+	s.Float64Var(&f.maxFailed, "max-failed", 1, "stop when most of the first window cannot be embedded, a sign of a wrong column; 100 goes on all the same (`percent`)")
+	s.StringVar(&f.store, "store", "", "checkpoint `folder` on a local disk, which jobs may share one after the other (default: OUT/.localembed/store)")
+	f.registerRuntime(c)
+}
+
+// registerRecipe declares the flags that change a vector.
+func (f *flags) registerRecipe(c *cobra.Command) {
+	s := c.Flags()
 	s.IntVar(&f.maxTokens, "max-tokens", 0, "token limit of a text `N`, prompt and special tokens included (default: as the model folder says)")
 	s.StringVar(&f.prompt, "prompt", "", "`text` put before every text; '' for none (default: the folder's prompt for documents)")
 	s.StringVar(&f.promptName, "prompt-name", "", "the folder's prompt of this `name`")
-	s.StringVar(&f.pooling, "pooling", "", "pooling `P` where the folder does not say: cls or mean")
+	s.StringVar(&f.pooling, "pooling", "", "pooling `P` where the folder does not say or is to be overruled: cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken, or several joined by +")
 	s.StringVar(&f.normalize, "normalize", "", "whether vectors have length 1, `true or false` (default: as the folder says)")
 	s.IntVar(&f.dims, "dims", 0, "keep the first `N` dimensions (default: all)")
 	s.StringVar(&f.precision, "precision", "fp32", "`P` of weights and activations: fp32")
 	s.BoolVar(&f.onnx, "onnx", false, "take the folder's ONNX file even if it has safetensors of a known architecture")
-	s.StringVar(&f.onLong, "on-long", "truncate", "a text over the token limit: `truncate` cuts and flags it, error makes it a dead letter")
-	s.Float64Var(&f.maxFailed, "max-failed", 1, "stop when most of the first window cannot be embedded, a sign of a wrong column; 100 goes on all the same (`percent`)")
-	s.StringVar(&f.store, "store", "", "checkpoint `folder` on a local disk, which jobs may share one after the other (default: OUT/.localembed/store)")
+}
+
+// registerRuntime declares the flags of whatever opens a model.
+func (f *flags) registerRuntime(c *cobra.Command) {
+	s := c.Flags()
 	s.StringVar(&f.ortLib, "ort-lib", "", "libonnxruntime `file` (default: LOCALEMBED_ORT_LIB, beside the binary, the project's .cache)")
 	s.BoolVar(&f.json, "json", false, "print the result as JSON on stdout, and a failure as JSON on the last line of stderr")
 }
@@ -73,20 +85,30 @@ func (f *flags) check(c *cobra.Command) error {
 		return usage("--model is missing").Hinting("give a model folder; in this project `make model` makes .cache/models/all-MiniLM-L6-v2")
 	case f.out == "":
 		return usage("--out is missing").Hinting("give a new folder for the shards")
-	case c.Flags().Changed("prompt") && f.promptName != "":
-		return usage("--prompt and --prompt-name exclude each other").Hinting("give the text, or the name of one of the folder's prompts")
 	case f.onLong != "truncate" && f.onLong != "error":
 		return usage("--on-long is %q", f.onLong).Hinting("truncate cuts long texts and flags them, error makes them dead letters")
 	case f.window < 1 || f.window > 1<<24:
 		return usage("--window is %d", f.window).Hinting("a window has 1 to 16777216 documents")
 	case f.windowBytes < 1:
 		return usage("--window-bytes is %d", f.windowBytes).Hinting("give a number of bytes above 0")
-	case f.limit < 0 || f.batchTokens < 0 || f.batchItems < 0 || f.batchCells < 0 || f.maxTokens < 0 || f.dims < 0:
+	case f.limit < 0 || f.batchTokens < 0 || f.batchItems < 0 || f.batchCells < 0:
 		return usage("a limit is negative").Hinting("leave a flag out to get its default")
 	case c.Flags().Changed("limit") && f.limit == 0:
 		return usage("--limit is 0").Hinting("leave it out to read all rows")
 	case f.maxFailed < 0 || f.maxFailed > 100:
 		return usage("--max-failed is %v", f.maxFailed).Hinting("give a percentage from 0 to 100")
+	}
+	return f.checkRecipe(c)
+}
+
+// checkRecipe finds contradictions in the flags that change a vector.
+func (f *flags) checkRecipe(c *cobra.Command) error {
+	usage := func(format string, args ...any) *fault.Error { return fault.New(fault.Usage, format, args...) }
+	switch {
+	case c.Flags().Changed("prompt") && f.promptName != "":
+		return usage("--prompt and --prompt-name exclude each other").Hinting("give the text, or the name of one of the folder's prompts")
+	case f.maxTokens < 0 || f.dims < 0:
+		return usage("a limit is negative").Hinting("leave a flag out to get its default")
 	}
 	if _, err := strconv.ParseBool(f.normalize); f.normalize != "" && err != nil {
 		return usage("--normalize is %q", f.normalize).Hinting("give true or false")

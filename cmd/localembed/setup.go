@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"localembed/internal/corpus"
 	"localembed/internal/fault"
 	"localembed/internal/onnx"
+	"localembed/internal/selftest"
 	"localembed/internal/shard"
 	"localembed/internal/tokenize"
 	"localembed/models"
@@ -23,7 +25,7 @@ import (
 func (f *flags) modelOptions(c *cobra.Command) models.Options {
 	o := models.Options{
 		Pooling: f.pooling, PromptName: f.promptName, MaxTokens: f.maxTokens, Dims: f.dims,
-		Precision: f.precision, ONNX: f.onnx,
+		Precision: f.precision, ONNX: f.onnx, Tokenize: tokenize.IDs,
 	}
 	if c.Flags().Changed("prompt") {
 		o.Prompt = &f.prompt
@@ -115,6 +117,17 @@ func (f *flags) open(c *cobra.Command, args []string, log *slog.Logger, withRunt
 		OpenDevices: device.opener(s.runtime, s.model), Log: log,
 	}
 	s.options.Job.Recipe = recipe
+	if withRuntime && device.kind != "fake" {
+		test, err := f.selfTest(s.model, s.tokenizer)
+		if err != nil {
+			return s, err
+		}
+		// A batch is padded only where remainders of several lengths may share one.
+		test.Pads = s.options.Limits.MinTokens > 1
+		s.options.SelfTest = func(ctx context.Context, d backfill.Device) (selftest.Result, error) {
+			return selftest.Run(ctx, d, test)
+		}
+	}
 	return s, nil
 }
 

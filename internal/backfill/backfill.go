@@ -38,6 +38,7 @@ import (
 	"localembed/internal/corpus"
 	"localembed/internal/fault"
 	"localembed/internal/key"
+	"localembed/internal/selftest"
 	"localembed/internal/shard"
 	"localembed/internal/sortpack"
 	"localembed/internal/tokenize"
@@ -84,6 +85,10 @@ type Options struct {
 	// OpenDevices is called before the first batch, and not at all where nothing has to
 	// be computed.
 	OpenDevices func() ([]Device, error)
+
+	// SelfTest is called with the first device before its first batch; an error ends the
+	// run. nil tests nothing.
+	SelfTest func(context.Context, Device) (selftest.Result, error)
 
 	Log      *slog.Logger
 	Progress func(Progress) // called every second, from a goroutine of its own

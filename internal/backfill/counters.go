@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"localembed/internal/selftest"
 )
 
 // Stages of the pipeline, as the report names them.
@@ -54,6 +56,7 @@ type counters struct {
 	deviceBatches, deviceTokens       []int64
 	deviceBusy                        []time.Duration
 	opened, last                      time.Time // when the devices were opened, and the last batch ended
+	tested                            *selftest.Result
 }
 
 func (c *counters) open(devices []Device) {

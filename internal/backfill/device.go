@@ -37,6 +37,9 @@ func (r *run) devices(ctx context.Context, out chan<- result, dead <-chan struct
 	if err != nil {
 		return err
 	}
+	if err := r.selfTest(ctx, opened); err != nil {
+		return err
+	}
 	r.count.open(opened)
 	group, ctx := errgroup.WithContext(ctx)
 	for i, d := range opened {
@@ -72,6 +75,27 @@ func (r *run) devices(ctx context.Context, out chan<- result, dead <-chan struct
 		}
 	}
 	return err
+}
+
+// selfTest tests the first device, of which the others are copies, and closes all where
+// it fails.
+func (r *run) selfTest(ctx context.Context, opened []Device) error {
+	if r.SelfTest == nil {
+		return nil
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	result, err := r.SelfTest(ctx, opened[0])
+	if err != nil {
+		for _, d := range opened {
+			_ = d.Close()
+		}
+		return err
+	}
+	r.count.mu.Lock()
+	defer r.count.mu.Unlock()
+	r.count.tested = &result
+	return nil
 }
 
 // lay writes a batch's token ids row by row into a spare input and hands it on.

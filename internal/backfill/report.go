@@ -10,6 +10,7 @@ import (
 
 	"localembed/internal/key"
 	"localembed/internal/publish"
+	"localembed/internal/selftest"
 )
 
 // reportFile is the report's name in OUT.
@@ -40,6 +41,9 @@ type Report struct {
 	TokensPerSecond float64                `json:"tokens_per_second"` // from the devices' opening to their last batch
 	Stages          map[string]StageReport `json:"stages"`
 	Devices         []DeviceReport         `json:"devices"`
+
+	// Reproducibility is what the self-test saw; nil where no device was opened.
+	Reproducibility *selftest.Result `json:"reproducibility"`
 
 	Recipe   key.Recipe        `json:"recipe"`
 	Versions map[string]string `json:"versions"`
@@ -81,7 +85,7 @@ func (r *run) report() (*Report, error) {
 		Tokens: c.tokens, PaddedTokens: c.padded, PaddingWaste: waste(c.tokens, c.padded), Batches: c.batches,
 		ShardsWritten: c.written.Load(), Seconds: time.Since(r.started).Seconds(),
 		Stages: map[string]StageReport{}, Devices: []DeviceReport{},
-		Recipe: r.Recipe, Host: host,
+		Reproducibility: c.tested, Recipe: r.Recipe, Host: host,
 		Versions: map[string]string{"localembed": r.Meta.Tool, "onnxruntime": r.Meta.ONNXRuntime, "go": runtime.Version()},
 	}
 	working := c.last.Sub(c.opened).Seconds()

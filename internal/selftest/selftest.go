@@ -101,9 +101,10 @@ func Run(ctx context.Context, d Device, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	sizes, lengths := []int{2, 7}, []int{12}
+	head := sharedHead(texts)
+	sizes, lengths := []int{2, 7}, []int{head + 11}
 	if o.Thorough {
-		sizes, lengths = []int{2, 3, 8, 31}, []int{5, 12, 40}
+		sizes, lengths = []int{2, 3, 8, 31}, []int{head + 4, head + 11, head + 39}
 	}
 	for _, length := range lengths {
 		if err := t.exact(ofLength(texts, length), sizes); err != nil {
@@ -113,7 +114,7 @@ func Run(ctx context.Context, d Device, o Options) (Result, error) {
 	r := Result{Seen: t.Seen}
 	if o.Padded || o.Pads {
 		t.Seen = Seen{Level: AnyBatch}
-		if err := t.padded(texts, lengths[len(lengths)-1]); err != nil {
+		if err := t.padded(texts, head, lengths[len(lengths)-1]); err != nil {
 			return Result{}, err
 		}
 		padded := t.Seen
@@ -229,15 +230,16 @@ func rotate(row []int64, n int) {
 	copy(row[n:], pad)
 }
 
-// padded compares texts of different lengths alone and in one padded batch.
-func (t *test) padded(texts [][]int64, longest int) error {
+// padded compares texts of different lengths alone and in one padded batch. Each is at
+// least 3 tokens longer than head, which the pooling may leave out.
+func (t *test) padded(texts [][]int64, head, longest int) error {
 	rows := ofLength(texts, longest)
 	longest = len(rows[0])
 	lengths := make([]int32, len(rows))
 	batch := make([][]int64, len(rows))
 	alone := make([][]float32, len(rows))
 	for i, row := range rows {
-		n := max(1, longest-i*longest/len(rows))
+		n := longest - i*max(0, longest-head-3)/len(rows)
 		v, err := t.run([][]int64{row[:n]}, nil)
 		if err != nil {
 			return err

@@ -150,6 +150,23 @@ func TestMiniLM(t *testing.T) {
 	}
 }
 
+// A pooling that leaves the prompt out has something left in every tested text.
+func TestPromptLeftOut(t *testing.T) {
+	rt := loadORT(t)
+	for _, name := range []string{"bert-exclude-prompt", "roberta-exclude-prompt"} {
+		m, tok := open(t, filepath.Join(testenv.Root(t), "models", "testdata", "zoo", name), models.Options{Tokenize: tokenize.IDs})
+		s, err := rt.OpenCPU("cpu:0", m, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Run(context.Background(), s, Options{Tokenizer: tok, Dims: m.Recipe.Dims, Padded: true, Thorough: true})
+		if err != nil || r.Level != AnyBatch {
+			t.Errorf("%s: got %+v, %v", name, r, err)
+		}
+		_ = s.Close()
+	}
+}
+
 // withReference is a copy of a small folder that holds its reference vectors, changed.
 func withReference(t *testing.T, change func(ref map[string]any, call map[string]any)) string {
 	t.Helper()

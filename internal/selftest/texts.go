@@ -10,6 +10,20 @@ var fixedTexts = []string{
 	"Copper, tin, zinc and lead melt long before iron does; potters knew this, and so did the smiths who came after them with bellows, tongs, moulds and endless patience.",
 }
 
+// sharedHead is how many tokens all texts begin with: special tokens and the prompt. It may
+// be one less than the prompt alone has, whose last token can merge with a text.
+func sharedHead(texts [][]int64) int {
+	n := 0
+	for {
+		for _, ids := range texts {
+			if n == len(ids) || ids[n] != texts[0][n] {
+				return n
+			}
+		}
+		n++
+	}
+}
+
 // ofLength cuts texts to one length: at most the wanted one, and at most that of the shortest
 // text. A text keeps its last token, which closes it.
 func ofLength(texts [][]int64, length int) [][]int64 {
