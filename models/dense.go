@@ -51,7 +51,8 @@ func (f *folder) dense(sub string) (*dense, moduleKeys, error) {
 	d.actName = class[strings.LastIndexByte(class, '.')+1:]
 	d.act = denseActivations[d.actName]
 	if d.act == nil || !strings.HasPrefix(class, "torch.nn.") {
-		return nil, c.moduleKeys, f.refuse(rel, "the activation %.100q (activation_function) is not supported", class)
+		return nil, c.moduleKeys, f.refuse(rel, "the activation %.100q (activation_function) is not supported", class).
+			Hinting("supported are %s of torch.nn", names(denseActivations))
 	}
 	files, err := f.safetensors(sub)
 	if err != nil {

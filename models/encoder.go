@@ -1,8 +1,9 @@
 package models
 
 import (
+	"maps"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 )
 
@@ -44,15 +45,6 @@ var architectures = map[string]func(config) encoder{
 // weights would else be limited by nothing.
 const maxLayers = 1024
 
-func supportedArchitectures() string {
-	var names []string
-	for name := range architectures {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	return strings.Join(names, ", ")
-}
-
 // built is an encoder with its weights, checked.
 type built struct {
 	encoder
@@ -68,7 +60,7 @@ func (f *folder) encoder(sub string, c config, files weightFiles) (*built, error
 	switch {
 	case make == nil:
 		return nil, f.refuse(conf, "the architecture %q is not supported", c.ModelType).
-			Hinting("supported are %s; other models need a folder with onnx/model.onnx", supportedArchitectures())
+			Hinting("supported are %s; other models need a folder with onnx/model.onnx", names(architectures))
 	case given(c.Quantization) || given(c.Compression):
 		return nil, f.refuse(conf, "the weights are quantized, which is not supported").
 			Hinting("take the fp32 weights of the model")
@@ -82,7 +74,7 @@ func (f *folder) encoder(sub string, c config, files weightFiles) (*built, error
 	e := make(c)
 	if encoderActivations[e.act] == nil {
 		return nil, f.refuse(conf, "the activation %q (%s) is not supported", e.act, e.actField).
-			Hinting("supported are %s", activationNames())
+			Hinting("supported are %s", names(encoderActivations))
 	}
 	for _, n := range []struct {
 		name       string
@@ -114,13 +106,9 @@ func (f *folder) encoder(sub string, c config, files weightFiles) (*built, error
 	return b, b.check()
 }
 
-func activationNames() string {
-	var names []string
-	for name := range encoderActivations {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	return strings.Join(names, ", ")
+// names of a table, for a hint.
+func names[T any](table map[string]T) string {
+	return strings.Join(slices.Sorted(maps.Keys(table)), ", ")
 }
 
 // check refuses weights that are not those of the configuration.

@@ -40,7 +40,6 @@ package models
 import (
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 
 	"localembed/internal/fault"
@@ -176,12 +175,7 @@ func (m *Model) choose(f *folder, p pipeline, cfg config, o Options) (weights, e
 		b, err := f.encoder(p.transformer, cfg, st)
 		if err == nil {
 			m.VocabSize, m.WeightBytes = b.vocab, b.t.memory
-			kinds := make([]string, 0, len(b.t.kinds))
-			for k := range b.t.kinds {
-				kinds = append(kinds, k)
-			}
-			sort.Strings(kinds)
-			return weights{source: b, files: st.files, kind: strings.Join(kinds, "+"), disk: b.t.disk, dim: b.hidden, flops: b.flops}, nil
+			return weights{source: b, files: st.files, kind: names(b.t.kinds), disk: b.t.disk, dim: b.hidden, flops: b.flops}, nil
 		}
 		if on == "" || architectures[cfg.ModelType] != nil {
 			return weights{}, err

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -109,7 +110,7 @@ func (b *BERT) Write(t testing.TB) string {
 		modules = append(modules, map[string]string{"path": "2_Normalize", "type": "sentence_transformers.models.Normalize"})
 	}
 	put("modules.json", modules)
-	put("1_Pooling/config.json", map[string]any{"pooling_mode": b.Pooling})
+	put("1_Pooling/config.json", map[string]any{"pooling_mode": strings.Split(b.Pooling, "+")})
 	put("tokenizer.json", map[string]any{})
 
 	WriteTensors(t, filepath.Join(dir, "model.safetensors"), b.Weights)
@@ -228,27 +229,14 @@ func (b *BERT) Vector(ids []int64) []float64 {
 		inner := linear(x, p+"intermediate.dense")
 		for t := range inner {
 			for i, v := range inner[t] {
-				switch b.Act {
-				case "gelu":
-					inner[t][i] = v * (1 + math.Erf(v/math.Sqrt2)) / 2
-				case "gelu_new":
-					inner[t][i] = v * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(v+0.044715*v*v*v))) / 2
-				case "relu":
-					inner[t][i] = max(v, 0)
-				}
+				inner[t][i] = Activations[b.Act](v)
 			}
 		}
 		x = norm(linear(inner, p+"output.dense"), x, p+"output.LayerNorm")
 	}
-	out := make([]float64, b.Hidden)
-	for i := range out {
-		if b.Pooling == "cls" {
-			out[i] = x[0][i]
-			continue
-		}
-		for t := range x {
-			out[i] += x[t][i] / float64(len(x))
-		}
+	var out []float64
+	for _, mode := range strings.Split(b.Pooling, "+") {
+		out = append(out, pool(x, mode)...)
 	}
 	if b.Normalize {
 		sum := 0.0
