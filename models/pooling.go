@@ -52,13 +52,13 @@ type pooler struct {
 	width int
 	skip  int // tokens in front that are left out
 
-	rest   string // x without the skipped tokens
 	size   string // tokens of x, int64 [1]
-	row    string // 1 for each token of rest, 0 for padding: [items or 1, 1, length]
-	column string // the same, [items or 1, length, 1]
-	count  string // of tokens of rest, fp32, [items, 1, 1] or [1]
+	row    string // 1 for each token that counts, else 0: [items, 1, length] or [1, length]
+	column string // the same, [items or 1, length, 1]; only where some do not count
+	count  string // of tokens that count, fp32, [items, 1, 1] or of one element
+	whole  string // of all tokens, like count
 	padded bool
-	sum    string // [items, 1, width], once it was needed
+	sum    string // [items, width], once it was needed
 }
 
 // add appends a pooling; the result is [items, modes × width]. mask is an
@@ -66,30 +66,19 @@ type pooler struct {
 func (p *pooler) add(modes []string, mask string) string {
 	n := p.n
 	p.padded = mask != ""
-	p.rest = p.x
 	p.size = n.op("Gather", []string{n.op("Shape", []string{p.x}), n.ints(1)})
-	behind := func(x string) string {
-		return n.op("Slice", []string{x, n.ints(int64(p.skip)), n.ints(math.MaxInt64), n.ints(1)})
-	}
-	if p.skip > 0 {
-		p.rest = behind(p.x)
-	}
 	if p.padded {
-		m := n.float32(mask)
-		if p.skip > 0 {
-			m = behind(m)
-		}
-		p.row = n.op("Reshape", []string{m, n.ints(0, 1, -1)})
-		p.column = n.op("Reshape", []string{m, n.ints(0, -1, 1)})
-		p.count = n.op("MatMul", []string{p.row, p.column})
+		p.row = n.op("Reshape", []string{n.float32(mask), n.ints(0, 1, -1)})
+		p.turn()
 	} else {
-		length := p.size
-		if p.skip > 0 {
-			length = n.op("Gather", []string{n.op("Shape", []string{p.rest}), n.ints(1)})
-		}
-		p.row = n.op("Expand", []string{n.float(1), n.op("Concat", []string{n.ints(1), length}, attrInt("axis", 0))})
-		p.column = n.op("Reshape", []string{p.row, n.ints(-1, 1)})
-		p.count = n.float32(length)
+		p.row = n.op("Expand", []string{n.float(1), n.op("Concat", []string{n.ints(1), p.size}, attrInt("axis", 0))})
+		p.count = n.float32(p.size)
+	}
+	p.whole = p.count
+	if p.skip > 0 {
+		behind := n.op("Greater", []string{p.upTo(0), n.scalarInt(int64(p.skip - 1))})
+		p.row = n.op("Mul", []string{p.row, n.float32(behind)})
+		p.turn()
 	}
 	var parts []string
 	for _, mode := range modes {
@@ -99,6 +88,23 @@ func (p *pooler) add(modes []string, mask string) string {
 		return parts[0]
 	}
 	return n.op("Concat", parts, attrInt("axis", 1))
+}
+
+// turn makes column and count of row.
+func (p *pooler) turn() {
+	items := int64(1)
+	if p.padded {
+		items = 0 // as row has it
+	}
+	p.column = p.n.op("Reshape", []string{p.row, p.n.ints(items, -1, 1)})
+	p.count = p.n.op("MatMul", []string{p.row, p.column})
+}
+
+// upTo counts along a text from the given number on, int64 [length].
+func (p *pooler) upTo(from int64) string {
+	n := p.n
+	to := n.op("Squeeze", []string{n.op("Add", []string{p.size, n.ints(from)})})
+	return n.op("Range", []string{n.scalarInt(from), to, n.scalarInt(1)})
 }
 
 // mode is one pooling, of any shape with items × width numbers.
@@ -115,24 +121,20 @@ func (p *pooler) mode(mode string) string {
 	case poolMax:
 		return p.max()
 	case poolWeighted:
-		from := n.scalarInt(int64(p.skip + 1))
-		to := n.op("Squeeze", []string{n.op("Add", []string{p.size, n.ints(1)})})
-		weights := n.op("Mul", []string{p.row, n.float32(n.op("Range", []string{from, to, n.scalarInt(1)}))})
-		total := n.op("MatMul", []string{weights, p.column})
-		return n.op("Div", []string{n.op("MatMul", []string{weights, p.rest}), p.atLeast(total)})
+		weights := n.op("Mul", []string{p.row, n.float32(p.upTo(1))})
+		ones := n.op("Reshape", []string{n.op("Expand", []string{n.float(1), p.size}), n.ints(-1, 1)})
+		total := n.op("MatMul", []string{weights, ones})
+		return n.op("Div", []string{n.op("MatMul", []string{weights, p.x}), p.atLeast(total)})
 	}
 	if p.sum == "" {
-		p.sum = p.flat(n.op("MatMul", []string{p.row, p.rest}))
+		p.sum = p.flat(n.op("MatMul", []string{p.row, p.x}))
 	}
 	count := p.count
-	if p.padded || p.skip > 0 {
-		count = p.atLeast(count)
+	if p.column != "" {
+		count = n.op("Reshape", []string{p.atLeast(count), n.ints(-1, 1)})
 	}
 	if mode == poolMeanSqrt {
 		count = n.op("Sqrt", []string{count})
-	}
-	if p.padded {
-		count = n.op("Reshape", []string{count, n.ints(-1, 1)})
 	}
 	return n.op("Div", []string{p.sum, count})
 }
@@ -141,12 +143,12 @@ func (p *pooler) mode(mode string) string {
 // is not a number would not always come through it, so the sum times 0 is added.
 func (p *pooler) max() string {
 	n := p.n
-	x := p.rest
-	if p.padded {
+	x := p.x
+	if p.column != "" {
 		x = n.op("Where", []string{n.op("Greater", []string{p.column, n.float(0)}), x, n.float(math.Inf(-1))})
 	}
 	x = n.op("GlobalMaxPool", []string{n.op("Transpose", []string{x}, attrInts("perm", 0, 2, 1))})
-	sum := n.op("MatMul", []string{p.row, p.rest})
+	sum := n.op("MatMul", []string{p.row, p.x})
 	x = n.op("Add", []string{p.flat(x), p.flat(n.op("Mul", []string{sum, n.float(0)}))})
 	if p.skip == 0 {
 		return x
@@ -158,34 +160,33 @@ func (p *pooler) max() string {
 // last is the last token; 0 where all tokens are left out.
 func (p *pooler) last() string {
 	n := p.n
-	if !p.padded {
-		x := n.op("Gather", []string{p.x, n.scalarInt(-1)}, attrInt("axis", 1))
-		if p.skip > 0 {
-			x = n.op("Mul", []string{x, p.any()})
-		}
-		return x
+	x := ""
+	if p.padded {
+		x = p.at(n.op("Sub", []string{p.whole, n.float(1)}))
+	} else {
+		x = n.op("Gather", []string{p.x, n.scalarInt(-1)}, attrInt("axis", 1))
 	}
-	at := n.op("Sub", []string{p.count, n.float(1)})
-	return n.op("MatMul", []string{p.oneAt(p.rest, at), p.rest})
+	if p.skip > 0 {
+		x = n.op("Mul", []string{p.flat(x), p.any()})
+	}
+	return x
 }
 
 // firstBehind is the first token that is not left out, or the first of all where
 // every one is.
 func (p *pooler) firstBehind() string {
 	n := p.n
-	at := n.op("Mul", []string{n.op("Reshape", []string{p.any(), n.ints(-1, 1, 1)}), n.float(float64(p.skip))})
-	return n.op("MatMul", []string{p.oneAt(p.x, at), p.x})
+	return p.at(n.op("Mul", []string{n.op("Reshape", []string{p.any(), n.ints(-1, 1, 1)}), n.float(float64(p.skip))}))
 }
 
-// oneAt is 1 at one token of x and 0 elsewhere: [items or 1, 1, length].
-func (p *pooler) oneAt(x, at string) string {
+// at is one token of each text, by its position, fp32 [items or 1, 1, 1].
+func (p *pooler) at(position string) string {
 	n := p.n
-	length := n.op("Squeeze", []string{n.op("Gather", []string{n.op("Shape", []string{x}), n.ints(1)})})
-	all := n.float32(n.op("Range", []string{n.scalarInt(0), length, n.scalarInt(1)}))
-	return n.float32(n.op("Equal", []string{n.op("Reshape", []string{all, n.ints(1, 1, -1)}), at}))
+	all := n.op("Reshape", []string{n.float32(p.upTo(0)), n.ints(1, 1, -1)})
+	return n.op("MatMul", []string{n.float32(n.op("Equal", []string{all, position})), p.x})
 }
 
-// any is 1 where tokens are left, else 0: [items or 1, 1].
+// any is 1 where a token counts, else 0: [items or 1, 1].
 func (p *pooler) any() string {
 	n := p.n
 	some := n.float32(n.op("Greater", []string{p.count, n.float(0)}))
