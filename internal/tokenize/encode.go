@@ -95,7 +95,9 @@ func (t *Tokenizer) Encode(ctx context.Context, texts *column.Arena, docs []int3
 					return context.Cause(ctx)
 				}
 				part := docs[i*size : min((i+1)*size, len(docs))]
-				done, err := t.native.encode(t.limits, texts, part, room)
+				var done int
+				var err error
+				t.threads.do(func() { done, err = t.native.encode(t.limits, texts, part, room) })
 				if err != nil {
 					return ordered.fail(i, &DocumentError{part[done], err})
 				}

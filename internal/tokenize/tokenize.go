@@ -34,10 +34,11 @@ type Options struct {
 // Tokenizer encodes texts. It may be used by several goroutines at once, but not
 // after Close.
 type Tokenizer struct {
-	native *native
-	facts  facts
-	limits limits
-	padID  uint32
+	native  *native
+	threads threads
+	facts   facts
+	limits  limits
+	padID   uint32
 }
 
 // Open loads a tokenizer.json. Its errors are of class model_refused and name no
@@ -58,7 +59,7 @@ func Open(tokenizerJSON []byte, o Options) (*Tokenizer, error) {
 	if err != nil {
 		return nil, refused("tokenizer.json cannot be used").Because(err)
 	}
-	t := &Tokenizer{native: n, padID: c.padID()}
+	t := &Tokenizer{native: n, threads: newThreads(), padID: c.padID()}
 	if err := t.prepare(o, safeCuts(&c)); err != nil {
 		t.Close()
 		return nil, err
@@ -108,6 +109,7 @@ func (t *Tokenizer) PadID() uint32 { return t.padID }
 // Close frees the tokenizer. Nobody may be in Encode.
 func (t *Tokenizer) Close() {
 	if t.native != nil {
+		close(t.threads)
 		t.native.close()
 		t.native = nil
 	}
