@@ -33,12 +33,16 @@ type zooReference struct {
 }
 
 // TestZoo runs every call of every reference file of tiny model folders: those of
-// this repository, and those that may lie beside it.
+// this repository, those that may lie beside it, and those that LOCALEMBED_ZOO names.
 func TestZoo(t *testing.T) {
 	rt := loadORT(t)
 	own := filepath.Join(testenv.Root(t), "models", "testdata", "zoo")
 	var rows []string
-	for _, zoo := range []string{own, filepath.Join(testenv.Root(t), "..", "shared", "zoo")} {
+	zoos := []string{own, filepath.Join(testenv.Root(t), "..", "shared", "zoo")}
+	if more := os.Getenv("LOCALEMBED_ZOO"); more != "" {
+		zoos = append(zoos, more)
+	}
+	for _, zoo := range zoos {
 		files, err := filepath.Glob(filepath.Join(zoo, "*.reference.json"))
 		if err != nil {
 			t.Fatal(err)

@@ -2,6 +2,10 @@
 sentence-transformers computes for them.
 
     LD_LIBRARY_PATH=.cache/bench-venv/stub-cuda .cache/bench-venv/bin/python models/testdata/make_zoo.py [NAME...]
+    … make_zoo.py --random COUNT SEED FOLDER
+
+With --random it writes COUNT folders into FOLDER that mix the rules at random; the test
+reads that folder too where LOCALEMBED_ZOO names it.
 
 Each folder covers rules that a reader of model folders can get wrong: the
 architectures, spellings of pooling, order of modules, prompts, limits, types and
@@ -25,6 +29,7 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 ZOO = pathlib.Path(__file__).parent / "zoo"
+WANTED: list[str] = []
 
 WORDS = """river stone winter lamp garden cloud copper letter window harbour engine forest market signal bridge
 paper candle mountain wheel silver music ladder kettle orchard compass needle barrel meadow anchor feather""".split()
@@ -196,8 +201,7 @@ def distilbert(**k):
 def make(name, covers, *, config, tokenizer, cls=transformers.AutoModel, pooling, modules=(), new=False, sbert=None, tok=None, st=None,
          dtype=torch.float32, shards=1, buffers=None, calls=None, model_max=None, seed=None, limit=None, config_extra=None):
     """modules: what comes after the pooling, each (kind, config or None). calls: (call, args, prompt) each."""
-    wanted = sys.argv[1:]
-    if wanted and name not in wanted:
+    if WANTED and name not in WANTED:
         return
     folder = ZOO / name
     shutil.rmtree(folder, ignore_errors=True)
@@ -283,7 +287,87 @@ def dense(i, o, activation, bias=True):
 NORMALIZE = ("Normalize", None)
 
 
+HEADS = {"bert": transformers.BertForPreTraining, "roberta": transformers.RobertaForMaskedLM, "camembert": transformers.CamembertForMaskedLM,
+         "xlm-roberta": transformers.XLMRobertaForMaskedLM, "distilbert": transformers.DistilBertForMaskedLM, "mpnet": transformers.MPNetForMaskedLM,
+         "electra": transformers.ElectraForPreTraining, "albert": transformers.AlbertForMaskedLM}
+ACTIVATIONS = """gelu gelu_python gelu_new gelu_pytorch_tanh gelu_python_tanh gelu_accurate gelu_fast gelu_10 quick_gelu relu relu2 relu6 leaky_relu silu swish
+mish hardswish sigmoid tanh linear laplace""".split()
+DENSE = "Identity Tanh ReLU ReLU6 Hardtanh LeakyReLU ELU CELU SELU GELU SiLU Mish Hardswish Sigmoid Softsign".split()
+MODES = {"cls_token": "cls", "max_tokens": "max", "mean_tokens": "mean", "mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+         "weightedmean_tokens": "weightedmean", "lasttoken": "lasttoken"}
+
+
+def random_folder(rng: random.Random, name: str) -> None:
+    kind = rng.choice(list(HEADS))
+    heads = rng.choice([1, 2, 3, 4])
+    hidden = heads * rng.choice([4, 6, 8])
+    act, eps, layers = rng.choice(ACTIVATIONS), rng.choice([1e-12, 1e-5, 0.05]), rng.choice([1, 2, 2, 3, 4])
+    positions, inner = rng.randint(60, 200), rng.randint(5, 40)
+    sizes = dict(hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=heads, intermediate_size=inner, hidden_act=act,
+                 layer_norm_eps=eps, max_position_embeddings=positions)
+    usable, pieces = positions, rng.choice([uncased, cased, cased_sequence])
+    if kind == "bert":
+        config = bert(**sizes, type_vocab_size=rng.choice([1, 2, 3]))
+    elif kind in ("roberta", "xlm-roberta", "camembert"):
+        cls = {"roberta": transformers.RobertaConfig, "xlm-roberta": transformers.XLMRobertaConfig, "camembert": transformers.CamembertConfig}[kind]
+        config, usable = roberta(cls, **sizes, ), positions - 2
+        pieces = {"roberta": byte_bpe, "xlm-roberta": xlmr_pieces, "camembert": camembert_pieces}[kind]
+    elif kind == "distilbert":
+        config = distilbert(dim=hidden, n_layers=layers, n_heads=heads, hidden_dim=inner, activation=act, max_position_embeddings=positions,
+                            sinusoidal_pos_embds=hidden % 2 == 0 and rng.random() < 0.5)
+    elif kind == "mpnet":
+        config = transformers.MPNetConfig(**sizes, relative_attention_num_buckets=rng.choice([32, 40]), pad_token_id=1)
+        usable, pieces = positions - 2, mpnet_words
+    elif kind == "electra":
+        config = transformers.ElectraConfig(**sizes, embedding_size=rng.choice([hidden, hidden // 2, hidden + 3]))
+    else:
+        inner_groups = rng.choice([1, 2])
+        sizes["num_hidden_layers"] = layers = rng.choice([2, 3, 4])
+        config = transformers.AlbertConfig(**sizes, embedding_size=rng.choice([hidden, hidden // 2, hidden + 3]),
+                                           num_hidden_groups=rng.randint(1, layers), inner_group_num=inner_groups)
+        pieces = albert_pieces
+    modes = rng.sample(list(MODES), rng.choice([1, 1, 1, 2, 3]))
+    include = rng.choice([None, True, False])
+    if rng.random() < 0.5:
+        pooling, modes = old(hidden, include, **{m: True for m in modes}), [m for m in MODES if m in modes]
+    else:
+        pooling = new_pooling(hidden, [MODES[m] for m in modes] if len(modes) > 1 or rng.random() < 0.3 else MODES[modes[0]], include is not False)
+    width, modules = hidden * len(modes), []
+    for _ in range(rng.choice([0, 0, 1, 1, 2, 3])):
+        if rng.random() < 0.4:
+            modules.append(NORMALIZE)
+            continue
+        out = rng.randint(4, 40)
+        place = rng.choice(DENSE)
+        modules.append(dense(width, out, ("linear." if place == "Identity" else "activation.") + place, bias=rng.random() < 0.6))
+        width = out
+    if rng.random() < 0.5:
+        modules.append(NORMALIZE)
+    prompts = {n: p for n, p in [("query", "Query: "), ("document", rng.choice(["", "the stone: ", "passage:"])), ("passage", "passage: ")] if rng.random() < 0.5}
+    chosen = prompts.get("document") or prompts.get("passage") or ""
+    limit = rng.choice([None, None, usable, rng.randint(20, usable), usable + 50])
+    model_max = rng.choice([None, rng.randint(25, 300)])
+    asked = limit if limit is not None else min(model_max or 10**9, positions)
+    half = rng.choice([torch.float32, torch.float32, torch.float16, torch.bfloat16])
+    st = {"prompts": prompts} if prompts else {}
+    if rng.random() < 0.2:
+        st["truncate_dim"] = rng.randint(1, width + 5)
+    sbert = None if limit is None else {"max_seq_length": limit, "do_lower_case": rng.random() < 0.4}
+    print(name, kind, act, pooling, [m if c is None else (m, c) for m, c in modules], sbert, model_max, half, st, flush=True)
+    make(name, f"{kind}, drawn at random" + (", do_lower_case" if sbert else ""), config=config, tokenizer=pieces, pooling=pooling, modules=modules,
+         cls=HEADS[kind] if rng.random() < 0.5 else transformers.AutoModel, new=rng.random() < 0.5, sbert=sbert, model_max=model_max, st=st, dtype=half,
+         shards=rng.choice([1, 1, 2, 4]), tok={"padding_side": rng.choice(["left", "right"])}, limit=min(asked, usable), seed=rng.randint(1, 10**6),
+         calls=[("encode_document", {}, chosen), ("encode", {"prompt": ""}, "")])
+
+
 def main() -> None:
+    global ZOO
+    if sys.argv[1:2] == ["--random"]:
+        count, seed, ZOO = int(sys.argv[2]), int(sys.argv[3]), pathlib.Path(sys.argv[4])
+        for i in range(count):
+            random_folder(random.Random(1000 * seed + i), f"random-{seed}-{i}")
+        return
+    WANTED.extend(sys.argv[1:])
     make("bert-max-mean-booleans", "BERT, silu; old booleans max and mean, written mean first: joined as max, mean; no Normalize",
          config=bert(hidden_act="silu"), tokenizer=uncased, pooling=old(16, mean_tokens=True, max_tokens=True), sbert={"max_seq_length": 64, "do_lower_case": False})
     make("bert-mean-reference", "BERT, gelu, nothing special: mean without Normalize",
