@@ -31,6 +31,14 @@ func put(t testing.TB, dir, name, content string) {
 	}
 }
 
+// remove deletes a file of a folder.
+func remove(t testing.TB, dir, name string) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(dir, name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // edit changes fields of a JSON object in a folder; nil removes one.
 func edit(t testing.TB, dir, name string, fields map[string]any) {
 	t.Helper()

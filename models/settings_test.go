@@ -140,13 +140,29 @@ func FuzzConfig(f *testing.F) {
 	f.Add(promptsFile, []byte(`{"prompts":{"document":null},"truncate_dim":3}`))
 	f.Add("sentence_bert_config.json", []byte(`{"max_seq_length":5,"do_lower_case":true}`))
 	f.Add("tokenizer_config.json", []byte(`{"model_max_length":1e30}`))
-	names := map[string]bool{"config.json": true, "modules.json": true, "1_Pooling/config.json": true, "tokenizer.json": true,
+	f.Add("2_Dense/config.json", []byte(`{"in_features":24,"out_features":8,"use_residual":true,"module_input_name":"sentence_embedding"}`))
+	f.Add("modules.json", []byte("["+twoModules+`,{"path":"2_Dense","type":"x.Dense"},{"path":"","type":"x.Normalize"}]`))
+	f.Add("1_Pooling/config.json", []byte(`{"pooling_mode":["max","weightedmean"],"include_prompt":false}`))
+	f.Add("model.safetensors.index.json", []byte(`{"weight_map":{"a":"model.safetensors","b":"x/../../y"}}`))
+	for kind := range architectures {
+		f.Add("config.json", []byte(`{"model_type":"`+kind+`","vocab_size":50,"hidden_size":24,"num_hidden_layers":2,"num_attention_heads":3,"intermediate_size":40,"max_position_embeddings":20}`))
+	}
+	names := map[string]bool{"2_Dense/config.json": true, "model.safetensors.index.json": true, "config.json": true, "modules.json": true, "1_Pooling/config.json": true, "tokenizer.json": true,
 		promptsFile: true, "sentence_bert_config.json": true, "tokenizer_config.json": true}
 	f.Fuzz(func(t *testing.T, name string, b []byte) {
 		if !names[name] || len(b) > 1<<16 {
 			return
 		}
 		dir := tiny(t)
+		switch name {
+		case "2_Dense/config.json":
+			put(t, dir, "modules.json", "["+twoModules+`,{"path":"2_Dense","type":"x.Dense"}]`)
+			addDense(t, dir, "2_Dense", "", 24, 8)
+		case "model.safetensors.index.json":
+			if err := os.Rename(filepath.Join(dir, "model.safetensors"), filepath.Join(dir, "model-1.safetensors")); err != nil {
+				t.Fatal(err)
+			}
+		}
 		put(t, dir, name, string(b))
 		m, err := Open(dir, Options{})
 		if err != nil {

@@ -3,11 +3,25 @@ package onnx
 import (
 	"fmt"
 	"testing"
+
+	"localembed/internal/testenv"
+	"localembed/models"
 )
 
 // BenchmarkMiniLM runs batches of about 1 024 tokens on one thread.
-func BenchmarkMiniLM(b *testing.B) {
-	m := minilm(b)
+func BenchmarkMiniLM(b *testing.B) { benchmark(b, minilm(b)) }
+
+// BenchmarkFirstToken pools the first token alone, so that the last layer leaves
+// the others out.
+func BenchmarkFirstToken(b *testing.B) {
+	m, err := models.Open(testenv.Model(b), models.Options{Pooling: "cls"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	benchmark(b, m)
+}
+
+func benchmark(b *testing.B, m *models.Model) {
 	s := cpu(b, load(b), m)
 	for _, length := range []int{32, 64, 128, 256} {
 		items := 1024 / length
