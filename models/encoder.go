@@ -112,23 +112,23 @@ func names[T any](table map[string]T) string {
 }
 
 // check refuses weights that are not those of the configuration.
-func (b *built) check() error {
-	w, h, m := int64(b.width), int64(b.hidden), int64(b.inner)
-	t := b.t
-	t.want(b.words, int64(b.vocab), w)
-	t.want(b.positionTable, int64(b.positions), w)
-	if b.typeTable != "" {
-		t.want(b.typeTable, int64(b.types), w)
+func (e *built) check() error {
+	w, h, m := int64(e.width), int64(e.hidden), int64(e.inner)
+	t := e.t
+	t.want(e.words, int64(e.vocab), w)
+	t.want(e.positionTable, int64(e.positions), w)
+	if e.typeTable != "" {
+		t.want(e.typeTable, int64(e.types), w)
 	}
-	t.wantNorm(b.norm, w)
-	if b.project != "" {
-		t.wantLinear(b.project, h, w)
+	t.wantNorm(e.norm, w)
+	if e.project != "" {
+		t.wantLinear(e.project, h, w)
 	}
-	if b.distances != "" {
-		t.want(b.distances, int64(b.buckets), int64(b.heads))
+	if e.distances != "" {
+		t.want(e.distances, int64(e.buckets), int64(e.heads))
 	}
-	for i := range b.count {
-		l := b.layer(i)
+	for i := range e.count {
+		l := e.layer(i)
 		for _, name := range []string{l.query, l.key, l.value, l.output} {
 			t.wantLinear(name, h, h)
 		}
@@ -143,8 +143,8 @@ func (b *built) check() error {
 	if t.refused != nil {
 		return t.refused
 	}
-	if extra := b.layer(b.count).query + ".weight"; t.has(extra) && b.kind != "albert" {
-		return t.folder.refuse(t.files.rel, "the weights have more layers than the %d of config.json", b.count).
+	if extra := e.layer(e.count).query + ".weight"; t.has(extra) && e.kind != "albert" {
+		return t.folder.refuse(t.files.rel, "the weights have more layers than the %d of config.json", e.count).
 			Hinting("take the weights that belong to config.json")
 	}
 	return nil
@@ -152,13 +152,13 @@ func (b *built) check() error {
 
 // flops per token of the linear layers. Where only a text's first token counts,
 // the last layer computes just keys and values of the others.
-func (b *built) flops(first bool) float64 {
-	w, h, m := float64(b.width), float64(b.hidden), float64(b.inner)
-	sum := float64(b.count) * 2 * (4*h*h + 2*h*m)
+func (e *built) flops(first bool) float64 {
+	w, h, m := float64(e.width), float64(e.hidden), float64(e.inner)
+	sum := float64(e.count) * 2 * (4*h*h + 2*h*m)
 	if first {
 		sum -= 2 * (2*h*h + 2*h*m)
 	}
-	if b.project != "" {
+	if e.project != "" {
 		sum += 2 * w * h
 	}
 	return sum
