@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"hash/crc32"
-	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -43,7 +42,7 @@ func (s *Store) Commit(batches []Batch) error {
 }
 
 func (s *Store) commit(batches []Batch) error {
-	batches, err := s.missing(batches)
+	batches, absent, err := s.missing(batches)
 	if err != nil {
 		return err
 	}
@@ -68,7 +67,7 @@ func (s *Store) commit(batches []Batch) error {
 		if err := s.segments.file.SyncData(); err != nil {
 			return err
 		}
-		if err := s.write(func(w *pebble.Batch) error { return s.enter(w, batches[:n], firsts) }); err != nil {
+		if err := s.write(func(w *pebble.Batch) error { return s.enter(w, batches[:n], firsts, absent) }); err != nil {
 			return err
 		}
 		batches = batches[n:]
@@ -76,33 +75,37 @@ func (s *Store) commit(batches []Batch) error {
 	return nil
 }
 
-// missing drops the batches whose every vector is there already.
-func (s *Store) missing(batches []Batch) (todo []Batch, err error) {
+// missing drops the batches whose every vector is there already, and lists the
+// keys of the others that are not.
+func (s *Store) missing(batches []Batch) (todo []Batch, absent map[key.Key]bool, err error) {
+	absent = map[key.Key]bool{}
 	for _, b := range batches {
 		entries := make([]Entry, len(b.Keys))
 		if err := s.Lookup(b.Keys, entries, nil); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if slices.ContainsFunc(entries, func(e Entry) bool { return !e.Found }) {
+		before := len(absent)
+		for i, e := range entries {
+			if !e.Found {
+				absent[b.Keys[i]] = true
+			}
+		}
+		if len(absent) > before {
 			todo = append(todo, b)
 		}
 	}
-	return todo, nil
+	return todo, absent, nil
 }
 
-// enter writes the index entries of appended batches.
-func (s *Store) enter(w *pebble.Batch, batches []Batch, firsts []int64) error {
-	entered := map[key.Key]bool{}
+// enter writes the index entries of appended batches for the absent keys, each
+// for the first of its vectors.
+func (s *Store) enter(w *pebble.Batch, batches []Batch, firsts []int64, absent map[key.Key]bool) error {
 	for i, b := range batches {
-		entries := make([]Entry, len(b.Keys))
-		if err := s.Lookup(b.Keys, entries, nil); err != nil {
-			return err
-		}
 		for j, k := range b.Keys {
-			if entries[j].Found || entered[k] {
+			if !absent[k] {
 				continue
 			}
-			entered[k] = true
+			delete(absent, k)
 			v := bytesOf(b.Vectors[j*b.Dim : (j+1)*b.Dim])
 			e := Entry{
 				segment: s.segments.number, offset: firsts[i] + int64(j*b.Dim*4), dim: uint32(b.Dim),

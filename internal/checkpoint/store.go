@@ -141,14 +141,14 @@ func openIndex(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 	return pebble.Open(dir, o)
 }
 
-// pebbleOptions keep the memory of the index small and fixed: 8 MiB of blocks
-// and two memtables of 4 MiB, whatever the number of keys.
+// pebbleOptions keep the memory of the index small and fixed: 4 MiB of blocks
+// and two memtables of 2 MiB, whatever the number of keys.
 func (s *Store) pebbleOptions(readOnly bool) *pebble.Options {
 	o := &pebble.Options{
 		FS: s.fs, ReadOnly: readOnly, ErrorIfNotExists: readOnly, Logger: s.log,
 		FormatMajorVersion: pebble.FormatValueSeparation,
-		CacheSize:          8 << 20,
-		MemTableSize:       4 << 20,
+		CacheSize:          4 << 20,
+		MemTableSize:       2 << 20,
 		MaxOpenFiles:       512,
 	}
 	// Most look-ups are for keys that are not there; a filter on each level
