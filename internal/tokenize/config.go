@@ -25,6 +25,7 @@ type addedToken struct {
 	ID         uint32 `json:"id"`
 	Content    string `json:"content"`
 	SingleWord bool   `json:"single_word"`
+	Normalized bool   `json:"normalized"`
 }
 
 type normalizer struct {
@@ -32,17 +33,33 @@ type normalizer struct {
 	CleanText   bool         `json:"clean_text"`
 	Ideographs  bool         `json:"handle_chinese_chars"`
 	Normalizers []normalizer `json:"normalizers"`
+	Charsmap    []byte       `json:"precompiled_charsmap"`
+	Pattern     pattern      `json:"pattern"`
+	Content     string       `json:"content"`
 }
 
 type preTokenizer struct {
-	Type string `json:"type"`
+	Type          string         `json:"type"`
+	PreTokenizers []preTokenizer `json:"pretokenizers"`
+	UseRegex      *bool          `json:"use_regex"` // true where it is missing, as is Split
+	Split         *bool          `json:"split"`
+	Pattern       pattern        `json:"pattern"`
+	Behavior      string         `json:"behavior"`
+	Invert        bool           `json:"invert"`
+}
+
+// pattern is one of the two.
+type pattern struct {
+	String string
+	Regex  string
 }
 
 // modelConfig leaves out the vocabulary, which is most of the file.
 type modelConfig struct {
-	Type         string `json:"type"`
-	UnkToken     string `json:"unk_token"`
-	MaxWordChars int    `json:"max_input_chars_per_word"`
+	Type         string  `json:"type"`
+	UnkToken     string  `json:"unk_token"`
+	MaxWordChars int     `json:"max_input_chars_per_word"`
+	Dropout      float64 `json:"dropout"`
 }
 
 // readConfig returns what is read here, and the same JSON without its own

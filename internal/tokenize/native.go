@@ -55,6 +55,7 @@ type limits struct {
 	maxTokens int
 	tail      int
 	cuts      cuts
+	words     bool // texts may be cut in front of words (see safeWordCuts)
 }
 
 // chunk is the result of one call: flat ids of consecutive documents.

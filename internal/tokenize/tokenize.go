@@ -11,8 +11,10 @@
 //     cannot be encoded is an error that names it. U+0000 is a character like any
 //     other.
 //   - The result depends on the texts alone, not on the number of cores.
-//   - For BERT's kind of tokenizer a long text costs no more than its part within
-//     the limit (see safeCuts); other kinds are tokenized whole.
+//   - A long text costs no more than a few times its part within the limit, for
+//     BERT's kind of tokenizer whatever it is made of (see safeCuts), for byte-level
+//     BPE and SentencePiece's kind if it has English words now and then (see
+//     safeWordCuts). Tokenizers outside these arguments take texts whole.
 //
 // Texts come in and ids go out as flat memory, and one call into the library
 // encodes hundreds of documents.
@@ -60,7 +62,7 @@ func Open(tokenizerJSON []byte, o Options) (*Tokenizer, error) {
 		return nil, refused("tokenizer.json cannot be used").Because(err)
 	}
 	t := &Tokenizer{native: n, threads: newThreads(), padID: c.padID()}
-	if err := t.prepare(o, safeCuts(&c)); err != nil {
+	if err := t.prepare(o, &c); err != nil {
 		t.Close()
 		return nil, err
 	}
@@ -68,7 +70,7 @@ func Open(tokenizerJSON []byte, o Options) (*Tokenizer, error) {
 }
 
 // prepare checks that the limit leaves room for a text and fixes how texts are encoded.
-func (t *Tokenizer) prepare(o Options, c cuts) error {
+func (t *Tokenizer) prepare(o Options, c *config) error {
 	var err error
 	if t.facts, err = t.native.describe(); err != nil {
 		return refused("tokenizer.json cannot be used").Because(err)
@@ -83,7 +85,8 @@ func (t *Tokenizer) prepare(o Options, c cuts) error {
 		return fault.New(fault.Usage, "a limit of %d tokens leaves no room for a text: the prompt and the special tokens alone are %d", o.MaxTokens, fixed).
 			Hinting("raise --max-tokens, or use a shorter prompt")
 	}
-	t.limits = limits{prompt: o.Prompt, maxTokens: o.MaxTokens, tail: t.facts.tail, cuts: c}
+	t.limits = limits{prompt: o.Prompt, maxTokens: o.MaxTokens, tail: t.facts.tail, cuts: safeCuts(c)}
+	t.limits.words = t.limits.cuts == (cuts{}) && safeWordCuts(c)
 	return nil
 }
 
