@@ -91,8 +91,6 @@ func (f *flags) check(c *cobra.Command) error {
 		return usage("--window is %d", f.window).Hinting("a window has 1 to 16777216 documents")
 	case f.windowBytes < 1:
 		return usage("--window-bytes is %d", f.windowBytes).Hinting("give a number of bytes above 0")
-	case f.limit < 0 || f.batchTokens < 0 || f.batchItems < 0 || f.batchCells < 0:
-		return usage("a limit is negative").Hinting("leave a flag out to get its default")
 	case c.Flags().Changed("limit") && f.limit == 0:
 		return usage("--limit is 0").Hinting("leave it out to read all rows")
 	case f.maxFailed < 0 || f.maxFailed > 100:
@@ -101,14 +99,23 @@ func (f *flags) check(c *cobra.Command) error {
 	return f.checkRecipe(c)
 }
 
-// checkRecipe finds contradictions in the flags that change a vector.
+// checkRecipe finds negative numbers, and contradictions in the flags that change a vector.
 func (f *flags) checkRecipe(c *cobra.Command) error {
 	usage := func(format string, args ...any) *fault.Error { return fault.New(fault.Usage, format, args...) }
 	switch {
 	case c.Flags().Changed("prompt") && f.promptName != "":
 		return usage("--prompt and --prompt-name exclude each other").Hinting("give the text, or the name of one of the folder's prompts")
-	case f.maxTokens < 0 || f.dims < 0:
-		return usage("a limit is negative").Hinting("leave a flag out to get its default")
+	}
+	for _, n := range []struct {
+		flag  string
+		value int64
+	}{
+		{"limit", f.limit}, {"batch-tokens", int64(f.batchTokens)}, {"batch-items", int64(f.batchItems)},
+		{"batch-cells", int64(f.batchCells)}, {"max-tokens", int64(f.maxTokens)}, {"dims", int64(f.dims)},
+	} {
+		if n.value < 0 {
+			return usage("--%s is %d", n.flag, n.value).Hinting("leave it out to get its default")
+		}
 	}
 	if _, err := strconv.ParseBool(f.normalize); f.normalize != "" && err != nil {
 		return usage("--normalize is %q", f.normalize).Hinting("give true or false")

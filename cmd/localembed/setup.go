@@ -142,7 +142,7 @@ func (f *flags) job(args []string, s *session) backfill.Job {
 	}
 	for _, file := range s.corpus.Files() {
 		job.Files = append(job.Files, backfill.JobFile{
-			Name: file.Name, Size: file.Size, ModTime: file.ModTime.UTC(), Footer: hex.EncodeToString(file.FooterSHA256[:]),
+			Name: file.Name, Rows: file.Rows, Size: file.Size, ModTime: file.ModTime.UTC(), Footer: hex.EncodeToString(file.FooterSHA256[:]),
 		})
 	}
 	return job

@@ -125,7 +125,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	if r.layout, err = shard.NewLayout(o.Corpus.Columns(), o.Corpus.HasID(), o.Corpus.Chunked(), o.Meta); err != nil {
 		return nil, err
 	}
-	lock, err := openOut(r.fs, o.Out, o.Job)
+	lock, err := openOut(r.fs, o.Out, o.Job, o.Yes)
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func Plan(ctx context.Context, o Options, exact bool) (*Estimate, error) {
 	if e.fs == nil {
 		e.fs = vfs.Default
 	}
-	if err := checkOut(e.fs, o.Out, o.Job); err != nil {
+	if err := checkOut(e.fs, o.Out, o.Job, true); err != nil {
 		return nil, err
 	}
 	var err error

@@ -115,10 +115,14 @@ func (j *job) options(ctx context.Context) Options {
 		j.t.Fatal(err)
 	}
 	j.t.Cleanup(func() { _ = c.Close() })
+	var files []JobFile
+	for _, f := range c.Files() {
+		files = append(files, JobFile{Name: f.Name, Rows: f.Rows})
+	}
 	recipe := key.Recipe{ModelDigest: j.model, Pooling: "mean", Normalize: true, MaxTokens: 64, Dims: testDim, Precision: "fp32"}
 	return Options{
 		FS: j.fs, Out: j.out, Store: j.store, Corpus: c, Tokenizer: j.tokenizer, Recipe: recipe, Limits: j.limits,
-		Job:      Job{Corpus: j.corpus, Limit: j.limit, OnLong: j.onLong, Window: j.window, Recipe: recipe},
+		Job:      Job{Corpus: j.corpus, Files: files, Limit: j.limit, OnLong: j.onLong, Window: j.window, Recipe: recipe},
 		DropLong: j.onLong == "error", MaxFailed: j.failed, Yes: j.yes,
 		Meta: shard.Meta{Tool: "localembed test", ONNXRuntime: "none", Device: "fake", Recipe: recipe},
 		Log:  slog.New(slog.NewTextHandler(io.Discard, nil)),

@@ -49,6 +49,7 @@ type Job struct {
 // between runs; the windows tell what that means.
 type JobFile struct {
 	Name    string    `json:"file"` // as in the shards' file column
+	Rows    int64     `json:"rows"`
 	Size    int64     `json:"size"`
 	ModTime time.Time `json:"mtime"`
 	Footer  string    `json:"footer_sha256"`
@@ -98,7 +99,7 @@ func (old *Job) compare(job Job, out string) error {
 			differ(flag, show(was), show(is))
 		}
 	}
-	if !slices.Equal(old.Corpus, job.Corpus) {
+	if !slices.Equal(cleaned(old.Corpus), cleaned(job.Corpus)) {
 		differ("the corpus", strings.Join(old.Corpus, " "), strings.Join(job.Corpus, " "))
 	}
 	if old.Recipe.ModelDigest != job.Recipe.ModelDigest {
@@ -119,19 +120,19 @@ func (old *Job) compare(job Job, out string) error {
 	check("--on-long", old.OnLong, job.OnLong)
 	check("--window", old.Window, job.Window)
 	check("--window-bytes", old.WindowBytes, job.WindowBytes)
-	check("--batch-tokens", old.BatchTokens, job.BatchTokens)
-	check("--batch-items", old.BatchItems, job.BatchItems)
-	check("--batch-cells", old.BatchCells, job.BatchCells)
+	check("--batch-tokens", orDefault(old.BatchTokens, "the default"), orDefault(job.BatchTokens, "the default"))
+	check("--batch-items", orDefault(old.BatchItems, "the default"), orDefault(job.BatchItems, "the default"))
+	check("--batch-cells", orDefault(old.BatchCells, "the default"), orDefault(job.BatchCells, "the default"))
 	if job.Limit != old.Limit && old.Limit != 0 && (job.Limit == 0 || job.Limit > old.Limit) {
 		// The one thing that may grow.
 	} else {
-		check("--limit", old.Limit, job.Limit)
+		check("--limit, which may only grow,", orDefault(old.Limit, "none"), orDefault(job.Limit, "none"))
 	}
 	if len(diffs) == 0 {
 		return nil
 	}
 	return fault.New(fault.Usage, "this folder was made with other flags: %s", strings.Join(diffs, "; ")).In(out).
-		Hinting("give a new --out and --store %s: vectors that are there are not computed again", StoreDir(out, ""))
+		Hinting("repeat the flags to go on, or give a new --out; its --store may be the store of this job, whose vectors are then not computed again")
 }
 
 func show(v any) any {
@@ -139,4 +140,47 @@ func show(v any) any {
 		return fmt.Sprintf("%q", s)
 	}
 	return v
+}
+
+// orDefault shows a flag that was not given by what that means.
+func orDefault[N int | int64](n N, absent string) any {
+	if n == 0 {
+		return unquoted(absent)
+	}
+	return n
+}
+
+// unquoted is a word that show leaves as it is.
+type unquoted string
+
+// cleaned makes one spelling of a path out of many: c, c/ and ./c are one folder.
+func cleaned(args []string) []string {
+	clean := make([]string, len(args))
+	for i, a := range args {
+		clean[i] = filepath.Clean(a)
+	}
+	return clean
+}
+
+// rows is how many rows the job reads, 0 where an older job.json does not say.
+func (j *Job) rows() int64 {
+	sum := int64(0)
+	for _, f := range j.Files {
+		sum += f.Rows
+	}
+	if j.Limit > 0 {
+		sum = min(sum, j.Limit)
+	}
+	return sum
+}
+
+// shrunk refuses a corpus that has lost more than half of its rows, before anything is
+// written: more parts would be deleted than are left.
+func (old *Job) shrunk(job Job, out string) error {
+	was, is := old.rows(), job.rows()
+	if 2*is >= was {
+		return nil
+	}
+	return fault.New(fault.Usage, "the corpus had %d rows and has %d: most parts would be deleted", was, is).In(out).
+		Hinting("is the corpus complete? --yes deletes what is no longer in it")
 }

@@ -28,8 +28,8 @@ func StoreDir(out, store string) string {
 
 // openOut takes the output folder for this run: one that is empty or ours, that
 // nobody else uses, and whose job is the same.
-func openOut(vfsys vfs.FS, out string, job Job) (*checkpoint.Lock, error) {
-	if err := checkOut(vfsys, out, job); err != nil {
+func openOut(vfsys vfs.FS, out string, job Job, yes bool) (*checkpoint.Lock, error) {
+	if err := checkOut(vfsys, out, job, yes); err != nil {
 		return nil, err
 	}
 	if err := publish.MkdirAll(vfsys, out, 0o755); err != nil {
@@ -40,7 +40,7 @@ func openOut(vfsys vfs.FS, out string, job Job) (*checkpoint.Lock, error) {
 		return nil, outError(out, err)
 	}
 	// What was checked may have changed until the lock was taken.
-	err = checkOut(vfsys, out, job)
+	err = checkOut(vfsys, out, job, yes)
 	if err == nil {
 		err = removeTemporary(vfsys, out)
 	}
@@ -52,8 +52,11 @@ func openOut(vfsys vfs.FS, out string, job Job) (*checkpoint.Lock, error) {
 }
 
 // checkOut says whether the job may write into the folder: it is not there, empty,
-// or of the same job.
-func checkOut(vfsys vfs.FS, out string, job Job) error {
+// or of the same job, of which it would delete the most only with yes.
+func checkOut(vfsys vfs.FS, out string, job Job, yes bool) error {
+	if info, err := vfsys.Stat(out); err == nil && !info.IsDir() {
+		return fault.New(fault.Usage, "the output is a file").In(out).Hinting("give a new folder with --out")
+	}
 	names, err := vfsys.List(out)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -66,7 +69,10 @@ func checkOut(vfsys vfs.FS, out string, job Job) error {
 		return err
 	}
 	if old != nil {
-		return old.compare(job, out)
+		if err := old.compare(job, out); err != nil || yes {
+			return err
+		}
+		return old.shrunk(job, out)
 	}
 	for _, name := range names {
 		// A run that was killed before it wrote job.json leaves only these.
