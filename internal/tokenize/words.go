@@ -46,7 +46,7 @@ func cutsNoToken(t *addedToken, n *normalizer) bool {
 	if strings.Trim(t.Content, " ") == "" {
 		// Spaces alone have no letter; but with nothing left of them, a token would
 		// be found between any two characters.
-		return t.Content != "" && !(t.Normalized && strips(n))
+		return t.Content != "" && (!t.Normalized || !strips(n))
 	}
 	for _, r := range t.Content {
 		if r <= ' ' || r == 127 || r > 127 && t.Normalized {
