@@ -89,7 +89,7 @@ func writeJob(vfsys vfs.FS, out string, job Job) error {
 
 // compare refuses a run that would make something else in the same folder, and
 // names each difference.
-func (old *Job) compare(job Job, out string) error {
+func (j *Job) compare(job Job, out string) error {
 	var diffs []string
 	differ := func(flag string, was, is any) {
 		diffs = append(diffs, fmt.Sprintf("%s was %v and is %v", flag, was, is))
@@ -99,34 +99,34 @@ func (old *Job) compare(job Job, out string) error {
 			differ(flag, show(was), show(is))
 		}
 	}
-	if !slices.Equal(cleaned(old.Corpus), cleaned(job.Corpus)) {
-		differ("the corpus", strings.Join(old.Corpus, " "), strings.Join(job.Corpus, " "))
+	if !slices.Equal(cleaned(j.Corpus), cleaned(job.Corpus)) {
+		differ("the corpus", strings.Join(j.Corpus, " "), strings.Join(job.Corpus, " "))
 	}
-	if old.Recipe.ModelDigest != job.Recipe.ModelDigest {
-		differ("--model", fmt.Sprintf("%s (digest %.12s)", old.Model, old.Recipe.ModelDigest), fmt.Sprintf("%s (digest %.12s)", job.Model, job.Recipe.ModelDigest))
+	if j.Recipe.ModelDigest != job.Recipe.ModelDigest {
+		differ("--model", fmt.Sprintf("%s (digest %.12s)", j.Model, j.Recipe.ModelDigest), fmt.Sprintf("%s (digest %.12s)", job.Model, job.Recipe.ModelDigest))
 	}
-	check("--pooling", old.Recipe.Pooling, job.Recipe.Pooling)
-	check("--normalize", old.Recipe.Normalize, job.Recipe.Normalize)
-	check("the prompt", old.Recipe.Prompt, job.Recipe.Prompt)
-	check("--max-tokens", old.Recipe.MaxTokens, job.Recipe.MaxTokens)
-	check("--dims", old.Recipe.Dims, job.Recipe.Dims)
-	check("--precision", old.Recipe.Precision, job.Recipe.Precision)
-	check("--onnx", old.ONNX, job.ONNX)
-	check("--text", old.Text, job.Text)
-	check("--id", old.ID, job.ID)
-	if !slices.Equal(old.Keep, job.Keep) {
-		differ("--keep", strings.Join(old.Keep, ","), strings.Join(job.Keep, ","))
+	check("--pooling", j.Recipe.Pooling, job.Recipe.Pooling)
+	check("--normalize", j.Recipe.Normalize, job.Recipe.Normalize)
+	check("the prompt", j.Recipe.Prompt, job.Recipe.Prompt)
+	check("--max-tokens", j.Recipe.MaxTokens, job.Recipe.MaxTokens)
+	check("--dims", j.Recipe.Dims, job.Recipe.Dims)
+	check("--precision", j.Recipe.Precision, job.Recipe.Precision)
+	check("--onnx", j.ONNX, job.ONNX)
+	check("--text", j.Text, job.Text)
+	check("--id", j.ID, job.ID)
+	if !slices.Equal(j.Keep, job.Keep) {
+		differ("--keep", strings.Join(j.Keep, ","), strings.Join(job.Keep, ","))
 	}
-	check("--on-long", old.OnLong, job.OnLong)
-	check("--window", old.Window, job.Window)
-	check("--window-bytes", old.WindowBytes, job.WindowBytes)
-	check("--batch-tokens", orDefault(old.BatchTokens, "the default"), orDefault(job.BatchTokens, "the default"))
-	check("--batch-items", orDefault(old.BatchItems, "the default"), orDefault(job.BatchItems, "the default"))
-	check("--batch-cells", orDefault(old.BatchCells, "the default"), orDefault(job.BatchCells, "the default"))
-	if job.Limit != old.Limit && old.Limit != 0 && (job.Limit == 0 || job.Limit > old.Limit) {
+	check("--on-long", j.OnLong, job.OnLong)
+	check("--window", j.Window, job.Window)
+	check("--window-bytes", j.WindowBytes, job.WindowBytes)
+	check("--batch-tokens", orDefault(j.BatchTokens, "the default"), orDefault(job.BatchTokens, "the default"))
+	check("--batch-items", orDefault(j.BatchItems, "the default"), orDefault(job.BatchItems, "the default"))
+	check("--batch-cells", orDefault(j.BatchCells, "the default"), orDefault(job.BatchCells, "the default"))
+	if job.Limit != j.Limit && j.Limit != 0 && (job.Limit == 0 || job.Limit > j.Limit) {
 		// The one thing that may grow.
 	} else {
-		check("--limit, which may only grow,", orDefault(old.Limit, "none"), orDefault(job.Limit, "none"))
+		check("--limit, which may only grow,", orDefault(j.Limit, "none"), orDefault(job.Limit, "none"))
 	}
 	if len(diffs) == 0 {
 		return nil
@@ -176,8 +176,8 @@ func (j *Job) rows() int64 {
 
 // shrunk refuses a corpus that has lost more than half of its rows, before anything is
 // written: more parts would be deleted than are left.
-func (old *Job) shrunk(job Job, out string) error {
-	was, is := old.rows(), job.rows()
+func (j *Job) shrunk(job Job, out string) error {
+	was, is := j.rows(), job.rows()
 	if 2*is >= was {
 		return nil
 	}
