@@ -29,7 +29,7 @@ func main() {
 	// The heap is a few large slices without pointers, so that collecting it
 	// often costs nothing and keeps resident memory close to what is in use.
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(20)
+		debug.SetGCPercent(10)
 	}
 	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
 }
