@@ -154,14 +154,7 @@ func (w *window) dropLong(fresh []int32) []int32 {
 }
 
 // ids are the token ids of a tokenized document.
-func (w *window) ids(doc int32) []uint32 {
-	i := w.tokenOf[doc]
-	from := int64(0)
-	if i > 0 {
-		from = w.tokens.Ends[i-1]
-	}
-	return w.tokens.IDs[from:w.tokens.Ends[i]]
-}
+func (w *window) ids(doc int32) []uint32 { return w.tokens.At(int(w.tokenOf[doc])) }
 
 func (w *window) length(doc int32) int32 { return int32(len(w.ids(doc))) }
 
