@@ -2,6 +2,7 @@ package main
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,10 +28,12 @@ type flags struct {
 	onnx                        bool
 
 	onLong    string
+	onBadFile string
 	maxFailed float64
 	ortLib    string
 	yes       bool
 	quiet     bool
+	stopAfter time.Duration
 	json      bool
 }
 
@@ -52,6 +55,7 @@ func (f *flags) register(c *cobra.Command) {
 	s.Int64Var(&f.windowBytes, "window-bytes", 512<<20, "`bytes` of texts, ids and kept columns at which a window closes early: three windows are in memory")
 	f.registerRecipe(c)
 	s.StringVar(&f.onLong, "on-long", "truncate", "a text over the token limit: `truncate` cuts and flags it, error makes it a dead letter")
+	s.StringVar(&f.onBadFile, "on-bad-file", "stop", "a damaged, encrypted or foreign file: `stop` names it, skip leaves it out whole, lists it in the report and ends with exit code 3; each file is then read twice, to know before its first row")
 	s.Float64Var(&f.maxFailed, "max-failed", 1, "stop when most of the first window cannot be embedded, a sign of a wrong column; 100 goes on all the same (`percent`)")
 	s.StringVar(&f.store, "store", "", "checkpoint `folder` on a local disk, which jobs may share one after the other (default: OUT/.localembed/store)")
 	f.registerRuntime(c)
@@ -87,6 +91,10 @@ func (f *flags) check(c *cobra.Command) error {
 		return usage("--out is missing").Hinting("give a new folder for the shards")
 	case f.onLong != "truncate" && f.onLong != "error":
 		return usage("--on-long is %q", f.onLong).Hinting("truncate cuts long texts and flags them, error makes them dead letters")
+	case f.onBadFile != "stop" && f.onBadFile != "skip":
+		return usage("--on-bad-file is %q", f.onBadFile).Hinting("stop names the first bad file and ends, skip leaves bad files out")
+	case f.stopAfter < 0 || c.Flags().Changed("stop-after") && f.stopAfter == 0:
+		return usage("--stop-after is %s", f.stopAfter).Hinting("give a time above 0, as 55m or 7h30m, or leave it out")
 	case f.window < 1 || f.window > 1<<24:
 		return usage("--window is %d", f.window).Hinting("a window has 1 to 16777216 documents")
 	case f.windowBytes < 1:

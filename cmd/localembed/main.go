@@ -7,15 +7,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"io"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"slices"
-	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -37,10 +33,7 @@ func main() {
 // execute runs the command line and returns its exit code.
 func execute(args []string, stdout, stderr io.Writer) int {
 	// A flag error, and a signal, can come before --json is parsed.
-	show := func(e *fault.Error) { printError(stderr, e) }
-	if slices.Contains(args, "--json") || slices.Contains(args, "--json=true") {
-		show = func(e *fault.Error) { printErrorJSON(stderr, e) }
-	}
+	show := shower(stderr, slices.Contains(args, "--json") || slices.Contains(args, "--json=true"))
 	ctx, stop := interruptible(show)
 	defer stop()
 	root := newRoot()
@@ -51,8 +44,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return fault.ExitDone
 	}
-	var left *leftOut
-	if errors.As(err, &left) {
+	if errors.Is(err, leftOut{}) {
 		return fault.ExitLeftOut
 	}
 	e := fault.Of(err)
@@ -60,41 +52,10 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	return e.Class.ExitCode()
 }
 
-// graceful is how long batches in flight have to end after a signal.
-const graceful = 9 * time.Second
+// leftOut is a job that is finished with some documents or files left out.
+type leftOut struct{}
 
-// interruptible gives a context that the first SIGINT or SIGTERM ends. What is in
-// flight is then finished and committed; a second signal, or 9 seconds, end the
-// process at once, which loses nothing that was committed.
-func interruptible(show func(*fault.Error)) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		s, ok := <-signals
-		if !ok {
-			return
-		}
-		cancel(fault.New(fault.Interrupted, "stopped by %s; what was computed is committed", s).
-			Hinting("run the same command again to go on"))
-		select {
-		case _, ok := <-signals:
-			if !ok {
-				return
-			}
-		case <-time.After(graceful):
-		}
-		show(fault.New(fault.Interrupted, "stopped at once; the batches in flight are lost, nothing that was committed is").
-			Hinting("run the same command again to go on"))
-		os.Exit(fault.ExitInterrupted)
-	}()
-	return ctx, func() { signal.Stop(signals); close(signals); cancel(nil) }
-}
-
-// leftOut is a job that is finished with some documents left out.
-type leftOut struct{ documents int64 }
-
-func (*leftOut) Error() string { return "some documents were left out" }
+func (leftOut) Error() string { return "some documents or files were left out" }
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
@@ -105,7 +66,7 @@ through ONNX Runtime, and writes Parquet shards of vectors. A run that was
 stopped, killed or lost goes on where it was when the same command is given again.
 
 Exit codes: 0 all rows embedded, 1 failed and resumable, 2 usage,
-3 finished with some rows left out, 130 interrupted.`,
+3 finished with some rows or files left out, 130 interrupted.`,
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -24,25 +24,29 @@ where the last one ended, and does nothing where all is done.`,
 	}
 	f.register(c)
 	c.Flags().BoolVar(&f.yes, "yes", false, "delete surplus parts of a corpus that became shorter, even when they are more than the parts written")
+	c.Flags().DurationVar(&f.stopAfter, "stop-after", 0, "stop in good order after this `time`, as 55m or 7h30m, counted from the start: for machines that are lent until a known moment (default: never)")
 	c.Flags().BoolVar(&f.quiet, "quiet", false, "no progress and no summary")
 	return c
 }
 
 func (f *flags) run(c *cobra.Command, args []string) error {
 	ui := newUI(c.OutOrStdout(), c.ErrOrStderr(), f.quiet, f.json)
+	ctx, stop := withDeadline(c.Context(), f.stopAfter, shower(c.ErrOrStderr(), f.json))
+	defer stop()
+	c.SetContext(ctx)
 	s, err := f.open(c, args, ui.log, true)
 	if err != nil {
 		return err
 	}
 	defer s.close()
 	s.options.Progress = ui.progress
-	report, err := backfill.Run(c.Context(), s.options)
+	report, err := backfill.Run(ctx, s.options)
 	ui.end()
 	if report != nil && (err == nil || fault.Is(err, fault.Interrupted)) {
 		ui.report(report, f.out)
 	}
-	if err == nil && report.DeadLetters() > 0 {
-		err = &leftOut{report.DeadLetters()}
+	if err == nil && report.LeftOut() {
+		err = leftOut{}
 	}
 	return err
 }

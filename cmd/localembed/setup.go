@@ -99,7 +99,7 @@ func (f *flags) open(c *cobra.Command, args []string, log *slog.Logger, withRunt
 	}
 	if s.corpus, err = corpus.Open(c.Context(), corpus.Options{
 		Args: args, Text: f.text, ID: f.id, Keep: f.keep, Limit: f.limit, OutDir: out,
-		WindowDocs: f.window, WindowBytes: f.windowBytes,
+		WindowDocs: f.window, WindowBytes: f.windowBytes, SkipBad: f.onBadFile == "skip",
 	}); err != nil {
 		return s, err
 	}
@@ -133,7 +133,7 @@ func (f *flags) open(c *cobra.Command, args []string, log *slog.Logger, withRunt
 
 func (f *flags) job(args []string, s *session) backfill.Job {
 	job := backfill.Job{
-		Corpus: args, Model: f.model, ONNX: f.onnx, Text: cmp.Or(f.text, corpus.DefaultText), Keep: f.keep, Limit: f.limit, OnLong: f.onLong,
+		Corpus: args, Model: f.model, ONNX: f.onnx, Text: cmp.Or(f.text, corpus.DefaultText), Keep: f.keep, Limit: f.limit, OnLong: f.onLong, OnBadFile: f.onBadFile,
 		Window: f.window, WindowBytes: f.windowBytes,
 		BatchTokens: f.batchTokens, BatchItems: f.batchItems, BatchCells: f.batchCells,
 	}

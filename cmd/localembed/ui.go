@@ -85,6 +85,7 @@ func (u *ui) report(r *backfill.Report, out string) {
 	if dead := r.DeadLetters(); dead > 0 {
 		_, _ = fmt.Fprintf(w, "%d left out, see %s/failures: %s\n", dead, out, classes(r.RowsDeadLettered))
 	}
+	u.skipped(r.SkippedFiles)
 	_, _ = fmt.Fprintf(w, "%d vectors computed, %d reused; %d tokens in %d batches, padding %.2f %%\n",
 		r.VectorsComputed, r.VectorsReused, r.Tokens, r.Batches, 100*r.PaddingWaste)
 	_, _ = fmt.Fprintf(w, "%.1f s", r.Seconds)
@@ -109,6 +110,7 @@ func (u *ui) estimate(e *backfill.Estimate) {
 	}
 	_, _ = fmt.Fprintf(w, "documents       %d in %d rows, %d to embed, %d left out%s\n", e.DocumentsIn, e.RowsIn, e.RowsEmbedded,
 		e.RowsDeadLettered["total"], parenthesized(classes(e.RowsDeadLettered)))
+	u.skipped(e.SkippedFiles)
 	_, _ = fmt.Fprintf(w, "distinct texts  %d (%d documents repeat one), %d documents truncated\n", e.UniqueTexts, e.Duplicates, e.TruncatedRows)
 	_, _ = fmt.Fprintf(w, "done            %d documents; %d vectors to compute\n", e.Done, e.VectorsComputed)
 	_, _ = fmt.Fprintf(w, "tokens          %d, padded %d: %.3f %% waste (unsorted batches of 64 would waste %.1f %%)\n",
@@ -118,6 +120,17 @@ func (u *ui) estimate(e *backfill.Estimate) {
 		_, _ = fmt.Fprintf(w, ", bound by --%s", e.BindingLimit)
 	}
 	_, _ = fmt.Fprintf(w, "\ndisk            at most %.2f GB\n", float64(e.DiskBytes)/1e9)
+}
+
+// skipped lists the files that were left out.
+func (u *ui) skipped(files []backfill.SkippedFile) {
+	const most = 10
+	for _, f := range files[:min(len(files), most)] {
+		_, _ = fmt.Fprintf(u.stdout, "file left out, %s: %s\n", f.Class, f.Message)
+	}
+	if len(files) > most {
+		_, _ = fmt.Fprintf(u.stdout, "and %d files more are left out; --json lists all\n", len(files)-most)
+	}
 }
 
 func (u *ui) printJSON(v any) {
@@ -143,6 +156,14 @@ func parenthesized(s string) string {
 		return ""
 	}
 	return " (" + s + ")"
+}
+
+// shower prints failures as people or machines read them.
+func shower(w io.Writer, asJSON bool) func(*fault.Error) {
+	if asJSON {
+		return func(e *fault.Error) { printErrorJSON(w, e) }
+	}
+	return func(e *fault.Error) { printError(w, e) }
 }
 
 func printError(w io.Writer, e *fault.Error) {

@@ -33,6 +33,9 @@ func (r *run) devices(ctx context.Context, out chan<- result, dead <-chan struct
 	if !ok {
 		return nil
 	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // opening a large model takes longer than a signal may take
+	}
 	opened, err := r.OpenDevices()
 	if err != nil {
 		return err

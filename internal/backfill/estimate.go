@@ -26,6 +26,8 @@ type Estimate struct {
 	UniqueTexts      int64            `json:"unique_texts"`
 	Duplicates       int64            `json:"duplicates"` // embedded documents whose text came before
 	TruncatedRows    int64            `json:"truncated_rows"`
+	FilesSkipped     int64            `json:"files_skipped"`
+	SkippedFiles     []SkippedFile    `json:"skipped_files"`
 	Done             int64            `json:"done"` // documents whose vector is there already
 
 	VectorsComputed int64   `json:"vectors_computed"`
@@ -259,6 +261,8 @@ func (e *estimator) batch(longest, items, real int) {
 
 func (e *estimator) finish() {
 	e.RowsDeadLettered = deadLetters(e.RowsDeadLettered)
+	e.SkippedFiles = skippedFiles(e.Corpus)
+	e.FilesSkipped = int64(len(e.SkippedFiles))
 	e.Exact = e.sample == 1
 	if !e.Exact {
 		// These were scaled from the sample; the documents were counted.

@@ -37,6 +37,7 @@ type Job struct {
 	ONNX        bool       `json:"onnx"`
 	Limit       int64      `json:"limit"` // 0 is none
 	OnLong      string     `json:"on_long"`
+	OnBadFile   string     `json:"on_bad_file"` // may differ from run to run
 	Window      int        `json:"window"`
 	WindowBytes int64      `json:"window_bytes"`
 	BatchTokens int        `json:"batch_tokens"` // 0 is the device's default, for the others too

@@ -25,7 +25,7 @@ func (r *run) publish(ctx context.Context, in <-chan *window) error {
 			break
 		}
 		end := m.begin()
-		err := r.publishWindow(w)
+		err := r.publishWindow(ctx, w)
 		end()
 		if err != nil {
 			return err
@@ -39,12 +39,12 @@ func (r *run) publish(ctx context.Context, in <-chan *window) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return r.finish(windows)
+	return r.finish(ctx, windows)
 }
 
 // publishWindow writes the window's shard, dead letters first, and only then
 // records it, which ends the window's plan and claims.
-func (r *run) publishWindow(w *window) error {
+func (r *run) publishWindow(ctx context.Context, w *window) error {
 	docs := make([]int32, 0, w.Len())
 	for i, c := range w.class {
 		if c == "" {
@@ -57,7 +57,7 @@ func (r *run) publishWindow(w *window) error {
 	truncated := w.old.Truncated
 	if !w.done {
 		var err error
-		if truncated, err = r.write(w, docs); err != nil {
+		if truncated, err = r.write(ctx, w, docs); err != nil {
 			return err
 		}
 		r.count.written.Add(1)
@@ -88,7 +88,7 @@ func (r *run) record(w *window) error {
 
 // write publishes the window's dead letters and its shard, and counts the
 // truncated texts in it.
-func (r *run) write(w *window, docs []int32) (truncated int64, err error) {
+func (r *run) write(ctx context.Context, w *window, docs []int32) (truncated int64, err error) {
 	embed := func(i int) bool { return w.class[i] == "" }
 	if err := r.store.Lookup(w.keys, w.entries, embed); err != nil {
 		return 0, err
@@ -109,6 +109,9 @@ func (r *run) write(w *window, docs []int32) (truncated int64, err error) {
 	}
 	entries := make([]checkpoint.Entry, 0)
 	rows.Fetch = func(docs []int32, vectors []float32, nTokens []int32, cut []bool) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // a large shard takes longer to write than a signal may take
+		}
 		entries = grow(entries, len(docs))
 		for i, d := range docs {
 			entries[i] = w.entries[d]
@@ -124,7 +127,7 @@ func (r *run) write(w *window, docs []int32) (truncated int64, err error) {
 
 // finish publishes the empty shard of an empty corpus and removes parts behind
 // the last window: the corpus had more windows once.
-func (r *run) finish(windows int) error {
+func (r *run) finish(ctx context.Context, windows int) error {
 	if windows == 0 {
 		w := &window{}
 		w.Columns = column.NewSet(r.Corpus.Columns())
@@ -134,7 +137,7 @@ func (r *run) finish(windows int) error {
 			return err
 		}
 		w.done = r.compare(w) == ""
-		if err := r.publishWindow(w); err != nil {
+		if err := r.publishWindow(ctx, w); err != nil {
 			return err
 		}
 		windows = 1

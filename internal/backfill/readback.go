@@ -18,7 +18,7 @@ import (
 func (r *run) readBack(ctx context.Context) error {
 	return unread(ctx, r.Options, r.fs, r.store, func(p shard.Part, info shard.Info) error {
 		r.Log.Info("vectors are read back into the store", "shard", shard.Name(p.Index), "rows", info.Rows)
-		err := r.readShard(p.Path, info)
+		err := r.readShard(ctx, p.Path, info)
 		if fault.Is(err, fault.CorruptFile) {
 			r.Log.Warn("a damaged shard is made again", "shard", shard.Name(p.Index), "why", err.Error())
 			return outError(r.Out, shard.Remove(r.fs, r.Out, p.Index))
@@ -62,8 +62,11 @@ func unread(ctx context.Context, o Options, fs vfs.FS, store *checkpoint.Store, 
 	return nil
 }
 
-func (r *run) readShard(path string, info shard.Info) error {
+func (r *run) readShard(ctx context.Context, path string, info shard.Info) error {
 	err := shard.Read(r.fs, path, func(b shard.Batch) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		return r.store.Commit([]checkpoint.Batch{{
 			ID: checkpoint.BatchID(b.Keys), Dim: info.Dim, Keys: slices.Clone(b.Keys),
 			NTokens: b.NTokens, Truncated: b.Truncated, Vectors: b.Vectors,

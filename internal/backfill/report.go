@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"time"
 
+	"localembed/internal/corpus"
+	"localembed/internal/fault"
 	"localembed/internal/key"
 	"localembed/internal/publish"
 	"localembed/internal/selftest"
@@ -27,6 +29,8 @@ type Report struct {
 	RowsDeadLettered map[string]int64 `json:"rows_dead_lettered"`
 	UniqueTexts      int64            `json:"unique_texts"` // distinct content keys among the embedded
 	TruncatedRows    int64            `json:"truncated_rows"`
+	FilesSkipped     int64            `json:"files_skipped"` // with --on-bad-file skip; none of their rows count above
+	SkippedFiles     []SkippedFile    `json:"skipped_files"` // in corpus order
 
 	VectorsComputed int64                  `json:"vectors_computed"`
 	VectorsReused   int64                  `json:"vectors_reused"`
@@ -50,6 +54,27 @@ type Report struct {
 	Host     string            `json:"host"`
 }
 
+// SkippedFile is a file that was left out, and why.
+type SkippedFile struct {
+	File     string      `json:"file"` // the path as opened
+	Class    fault.Class `json:"class"`
+	RowGroup *int64      `json:"row_group"` // nil where the whole file is bad
+	Message  string      `json:"message"`
+}
+
+// skippedFiles are the files that the corpus left out so far.
+func skippedFiles(c *corpus.Corpus) []SkippedFile {
+	files := []SkippedFile{}
+	for _, s := range c.Skipped() {
+		f := SkippedFile{File: s.File.Path, Class: s.Err.Class, Message: s.Err.Error()}
+		if s.Err.RowGroup >= 0 {
+			f.RowGroup = &s.Err.RowGroup
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
 // StageReport is a stage's time in seconds. Devices add up over all devices.
 type StageReport struct {
 	Busy   float64 `json:"busy"`
@@ -64,6 +89,9 @@ type DeviceReport struct {
 	BusyShare float64 `json:"busy_share"` // inside Run, of the time from opening to the last batch
 	Dropped   string  `json:"dropped"`    // why it was given up, "" if it was not
 }
+
+// LeftOut reports whether anything of the corpus has no vector.
+func (r *Report) LeftOut() bool { return r.DeadLetters() > 0 || r.FilesSkipped > 0 }
 
 // DeadLetters is the number of documents without a vector.
 func (r *Report) DeadLetters() int64 { return r.RowsDeadLettered["total"] }
@@ -81,6 +109,7 @@ func (r *run) report() (*Report, error) {
 	report := &Report{
 		RowsIn: c.rows, DocumentsIn: c.documents, RowsEmbedded: c.embedded,
 		RowsDeadLettered: deadLetters(c.dead), UniqueTexts: unique, TruncatedRows: c.truncated,
+		SkippedFiles:    skippedFiles(r.Corpus),
 		VectorsComputed: c.computed, VectorsReused: max(0, unique-c.computed),
 		Tokens: c.tokens, PaddedTokens: c.padded, PaddingWaste: waste(c.tokens, c.padded), Batches: c.batches,
 		ShardsWritten: c.written.Load(), Seconds: time.Since(r.started).Seconds(),
@@ -88,6 +117,7 @@ func (r *run) report() (*Report, error) {
 		Reproducibility: c.tested, Recipe: r.Recipe, Host: host,
 		Versions: map[string]string{"localembed": r.Meta.Tool, "onnxruntime": r.Meta.ONNXRuntime, "go": runtime.Version()},
 	}
+	report.FilesSkipped = int64(len(report.SkippedFiles))
 	working := c.last.Sub(c.opened).Seconds()
 	if c.tokens > 0 && working > 0 {
 		report.TokensPerSecond = float64(c.tokens) / working

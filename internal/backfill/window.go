@@ -54,6 +54,7 @@ type work struct {
 // digest.
 func (r *run) read(ctx context.Context, out chan<- *window) error {
 	m := &r.count.stages[stageRead]
+	told := 0
 	for {
 		w, ok := receive(ctx, r.free, m)
 		if !ok {
@@ -65,6 +66,9 @@ func (r *run) read(ctx context.Context, out chan<- *window) error {
 		end := m.begin()
 		err := w.fill(ctx, r.Corpus, r.Recipe)
 		end()
+		for ; told < len(r.Corpus.Skipped()); told++ {
+			r.Log.Warn("a file is left out", "why", r.Corpus.Skipped()[told].Err.Error())
+		}
 		if errors.Is(err, io.EOF) {
 			return nil
 		}

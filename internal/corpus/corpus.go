@@ -7,7 +7,8 @@
 //     folder or glob bytewise by relative path, rows as in the file, elements
 //     as in the list. Windows are a pure function of files and options.
 //   - Every row of every file is given out, or the error names the file: rows
-//     are counted against the footer, pages against their checksums.
+//     are counted against the footer, pages against their checksums. With SkipBad
+//     a file that has such an error is left out whole, as if it were not there.
 //   - Text, id and kept columns have one type in all files. A 32-bit integer
 //     widens to 64 bits where another file has 64, a Null column fits any type.
 //   - Memory is a window and a page of each column. No row group or file is
@@ -24,6 +25,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"localembed/internal/column"
@@ -53,6 +55,8 @@ type Options struct {
 	// and kept columns) pass WindowBytes; 0 means no such limit.
 	WindowDocs  int
 	WindowBytes int64
+	// SkipBad leaves damaged and foreign files out instead of stopping at them.
+	SkipBad bool
 }
 
 // File is one file of the corpus.
@@ -65,14 +69,17 @@ type File struct {
 	ModTime      time.Time
 	FooterSHA256 [sha256.Size]byte
 	Rows         int64
+
+	place int // among the listed files, left out or not
 }
 
-// Corpus is an open corpus. It belongs to one goroutine, but for Texts.
+// Corpus is an open corpus. It belongs to one goroutine, but for Texts and Rows.
 type Corpus struct {
 	opts   Options
 	wanted wanted
 	files  []File
-	rows   int64
+	rows   atomic.Int64 // of files that are not left out
+	skips  []Skipped
 	fields []column.Field
 	nodes  []*node
 
@@ -89,6 +96,7 @@ type wanted struct {
 }
 
 // Open lists the files of the corpus, reads all footers and checks all schemas.
+// With SkipBad, the files whose footers are bad are left out of Files.
 // Errors have the classes usage, no_such_file, no_such_column, wrong_type,
 // not_parquet, truncated_file, corrupt_file, encrypted_file, unsupported_file
 // and io_error; of several it is the first in corpus order.
@@ -110,12 +118,6 @@ func Open(ctx context.Context, opts Options) (*Corpus, error) {
 	}
 	if err := c.readFooters(ctx); err != nil {
 		return nil, err
-	}
-	for _, f := range c.files {
-		c.rows += f.Rows
-	}
-	if opts.Limit > 0 {
-		c.rows = min(c.rows, opts.Limit)
 	}
 	for _, n := range c.nodes {
 		c.fields = append(c.fields, column.Field{Name: n.name, Node: n})
@@ -148,17 +150,20 @@ func (w *wanted) checkNames() error {
 // latency of a disk, few enough that their memory does not count.
 const footersAtOnce = 8
 
-// readFooters reads all footers, fills in the files and unifies the columns' types.
+// readFooters reads all footers, fills in the files, leaves out bad ones if it may
+// and unifies the columns' types.
 func (c *Corpus) readFooters(ctx context.Context) error {
 	var u unifier
-	for start := 0; start < len(c.files); start += footersAtOnce {
-		files := c.files[start:min(start+footersAtOnce, len(c.files))]
+	listed := c.files
+	c.files = nil
+	for start := 0; start < len(listed); start += footersAtOnce {
+		files := listed[start:min(start+footersAtOnce, len(listed))]
 		results := make([]*opened, len(files))
 		errs := make([]error, len(files))
 		var g sync.WaitGroup
 		for i := range files {
 			g.Go(func() {
-				if errs[i] = ctx.Err(); errs[i] == nil {
+				if errs[i] = context.Cause(ctx); errs[i] == nil {
 					results[i], errs[i] = openFile(files[i].Path)
 				}
 			})
@@ -166,20 +171,29 @@ func (c *Corpus) readFooters(ctx context.Context) error {
 		g.Wait()
 		var first error
 		for i, o := range results {
-			if first == nil {
-				first = errs[i]
+			err := errs[i]
+			if o != nil && first == nil {
+				err = c.addFile(&u, &files[i], o)
 			}
-			if o == nil {
+			if o != nil {
+				o.file.Close()
+			}
+			files[i].place = start + i
+			if err != nil && c.skip(files[i], err) {
 				continue
 			}
 			if first == nil {
-				first = c.addFile(&u, &files[i], o)
+				first = err
 			}
-			o.file.Close()
+			c.files = append(c.files, files[i])
+			c.rows.Add(files[i].Rows)
 		}
 		if first != nil {
 			return fault.Of(first)
 		}
+	}
+	if len(c.files) == 0 {
+		return c.nothingLeft()
 	}
 	c.nodes = u.nodes
 	c.wanted.chunked = u.chunked == yes
@@ -188,15 +202,17 @@ func (c *Corpus) readFooters(ctx context.Context) error {
 
 func (c *Corpus) addFile(u *unifier, f *File, o *opened) error {
 	f.Size, f.ModTime, f.FooterSHA256, f.Rows = o.size, o.modTime, o.digest, o.pq.NumRows()
-	if u.files == 0 && c.wanted.id == "" {
-		if err := c.wanted.implicitID(o); err != nil {
+	wanted := c.wanted
+	if u.files == 0 && wanted.id == "" {
+		if err := wanted.implicitID(o); err != nil {
 			return fault.Of(err).In(f.Path)
 		}
 	}
-	found, err := c.wanted.locate(o)
+	found, err := wanted.locate(o)
 	if err != nil {
 		return fault.Of(err).In(f.Path)
 	}
+	c.wanted = wanted // a file that is left out does not decide what the id is
 	return u.add(f.Path, &c.wanted, found)
 }
 
@@ -216,8 +232,15 @@ func (w *wanted) implicitID(o *opened) error {
 // Files are the files in corpus order.
 func (c *Corpus) Files() []File { return c.files }
 
-// Rows is the number of corpus rows that will be read.
-func (c *Corpus) Rows() int64 { return c.rows }
+// Rows is the number of corpus rows that will be read. It shrinks when a file is
+// left out that was thought to be good.
+func (c *Corpus) Rows() int64 {
+	rows := c.rows.Load()
+	if c.opts.Limit > 0 {
+		rows = min(rows, c.opts.Limit)
+	}
+	return rows
+}
 
 // HasID reports whether the first column is the id.
 func (c *Corpus) HasID() bool { return c.wanted.id != "" }
@@ -241,10 +264,10 @@ func (c *Corpus) Next(ctx context.Context, w *Window) error {
 	}
 	for !w.full(c.opts.WindowDocs) {
 		if w.Len()%1024 == 0 && ctx.Err() != nil {
-			c.reader.err = fault.Of(ctx.Err()) // what w holds is given up
+			c.reader.err = context.Cause(ctx) // what w holds is given up
 			return c.reader.err
 		}
-		err := c.reader.peek()
+		err := c.reader.peek(ctx)
 		if errors.Is(err, io.EOF) {
 			break
 		}

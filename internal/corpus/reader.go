@@ -1,6 +1,7 @@
 package corpus
 
 import (
+	"context"
 	"io"
 
 	"localembed/internal/column"
@@ -13,7 +14,9 @@ import (
 // reader walks the documents of the corpus, one at a time. Its pages' memory
 // serves all files.
 type reader struct {
-	c *Corpus
+	c     *Corpus
+	end   int  // place of the file behind the last one
+	check bool // files are read through before their first document is given out
 
 	file   int // place in the corpus; -1 before the first
 	open   *opened
@@ -38,7 +41,7 @@ type reader struct {
 }
 
 func (r *reader) start(c *Corpus) {
-	*r = reader{c: c, file: -1, taken: true, columns: column.NewSet(c.fields)}
+	*r = reader{c: c, end: len(c.files), check: c.opts.SkipBad, file: -1, taken: true, columns: column.NewSet(c.fields)}
 }
 
 func (r *reader) close() error {
@@ -51,7 +54,7 @@ func (r *reader) close() error {
 }
 
 // peek makes sure that there is a current document that was not given out; io.EOF at the end.
-func (r *reader) peek() (err error) {
+func (r *reader) peek(ctx context.Context) (err error) {
 	if !r.taken {
 		return nil
 	}
@@ -65,7 +68,7 @@ func (r *reader) peek() (err error) {
 		}
 		r.err = err
 	}()
-	switch err := r.advance(); {
+	switch err := r.advance(ctx); {
 	case err == io.EOF:
 		return io.EOF
 	case err != nil:
@@ -78,6 +81,9 @@ func (r *reader) peek() (err error) {
 // fail names the file and the row group.
 func (r *reader) fail(err error) error {
 	e := fault.Of(err)
+	if e.Class == fault.Interrupted {
+		return err // not the file's doing
+	}
 	if r.file >= 0 && r.file < len(r.c.files) && e.File == "" {
 		e.In(r.c.files[r.file].Path)
 	}
@@ -91,7 +97,7 @@ func (r *reader) fail(err error) error {
 }
 
 // advance moves to the next document.
-func (r *reader) advance() error {
+func (r *reader) advance(ctx context.Context) error {
 	if r.inList {
 		switch err := r.texts.Next(); {
 		case err != nil && err != io.EOF:
@@ -108,7 +114,7 @@ func (r *reader) advance() error {
 		return io.EOF
 	}
 	for r.left == 0 {
-		if err := r.nextGroup(); err != nil {
+		if err := r.nextGroup(ctx); err != nil {
 			return err
 		}
 	}
@@ -201,7 +207,7 @@ func (r *reader) early(err error) error {
 }
 
 // nextGroup opens the next row group, in the next file if need be; io.EOF at the end.
-func (r *reader) nextGroup() error {
+func (r *reader) nextGroup(ctx context.Context) error {
 	if r.open != nil {
 		if err := r.finishGroup(); err != nil {
 			return err
@@ -213,8 +219,15 @@ func (r *reader) nextGroup() error {
 			return err
 		}
 		r.file++
-		if r.file == len(r.c.files) {
+		if r.file == r.end {
 			return io.EOF
+		}
+		if r.check {
+			if good, err := r.sound(ctx); err != nil {
+				return err
+			} else if !good {
+				continue
+			}
 		}
 		if err := r.openFile(); err != nil {
 			return err

@@ -71,8 +71,8 @@ func (c *Corpus) textsOf(ctx context.Context, docs []Ref, order []int, texts [][
 			n++
 		}
 		if n > 0 {
-			if err := ctx.Err(); err != nil {
-				return fault.Of(err)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
 			}
 			seeker := seeker{text: s.text, row: first}
 			err := seeker.col.Open(o.file, o.size, o.chunk(s.text.leaf, g))

@@ -96,7 +96,7 @@ type Result struct {
 // device's own.
 func Run(ctx context.Context, d Device, o Options) (Result, error) {
 	start := time.Now()
-	t := &test{d: d, o: o, Seen: Seen{Level: AnyBatch}}
+	t := &test{ctx: ctx, d: d, o: o, Seen: Seen{Level: AnyBatch}}
 	texts, _, err := t.tokenize(ctx, fixedTexts)
 	if err != nil {
 		return Result{}, err
@@ -136,8 +136,9 @@ func Run(ctx context.Context, d Device, o Options) (Result, error) {
 // test is one test of a device.
 type test struct {
 	Seen
-	d Device
-	o Options
+	ctx context.Context // Run's: a test is over when Run returns
+	d   Device
+	o   Options
 }
 
 // tokenize gives the ids of each text, and whether it was cut.
@@ -265,6 +266,9 @@ func (t *test) padded(texts [][]int64, head, longest int) error {
 
 // run runs a batch of rows of one length. It refuses numbers that are not finite.
 func (t *test) run(rows [][]int64, lengths []int32) ([][]float32, error) {
+	if t.ctx.Err() != nil {
+		return nil, context.Cause(t.ctx)
+	}
 	out := make([]float32, len(rows)*t.o.Dims)
 	if err := t.d.Run(slices.Concat(rows...), len(rows), len(rows[0]), lengths, out); err != nil {
 		return nil, err
