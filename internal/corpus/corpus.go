@@ -264,7 +264,7 @@ func (c *Corpus) Next(ctx context.Context, w *Window) error {
 	}
 	for !w.full(c.opts.WindowDocs) {
 		if w.Len()%1024 == 0 && ctx.Err() != nil {
-			c.reader.err = context.Cause(ctx) // what w holds is given up
+			c.reader.err = fault.Of(context.Cause(ctx)) // what w holds is given up
 			return c.reader.err
 		}
 		err := c.reader.peek(ctx)

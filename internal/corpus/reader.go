@@ -15,8 +15,9 @@ import (
 // serves all files.
 type reader struct {
 	c     *Corpus
-	end   int  // place of the file behind the last one
-	check bool // files are read through before their first document is given out
+	end   int   // place of the file behind the last one
+	limit int64 // of corpus rows, 0 for none
+	check bool  // files are read through before their first document is given out
 
 	file   int // place in the corpus; -1 before the first
 	open   *opened
@@ -41,7 +42,7 @@ type reader struct {
 }
 
 func (r *reader) start(c *Corpus) {
-	*r = reader{c: c, end: len(c.files), check: c.opts.SkipBad, file: -1, taken: true, columns: column.NewSet(c.fields)}
+	*r = reader{c: c, end: len(c.files), limit: c.opts.Limit, check: c.opts.SkipBad, file: -1, taken: true, columns: column.NewSet(c.fields)}
 }
 
 func (r *reader) close() error {
@@ -110,7 +111,7 @@ func (r *reader) advance(ctx context.Context) error {
 		}
 		r.inList = false
 	}
-	if r.c.opts.Limit > 0 && r.rows == r.c.opts.Limit {
+	if r.limit > 0 && r.rows == r.limit {
 		return io.EOF
 	}
 	for r.left == 0 {

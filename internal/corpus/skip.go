@@ -46,12 +46,12 @@ func (c *Corpus) nothingLeft() error {
 }
 
 // sound reads the file at r.file through, before any of its rows enters a window, and
-// leaves it out if it is damaged. Damage in a page can show behind rows that were read
+// leaves it out if it is damaged, also where no limit would reach. Damage in a page can show behind rows that were read
 // wrongly because of it, so rows in front of it are not relied on; and what a file gives
 // stays a function of its bytes alone, so that a later run leaves out the same without
-// having to remember it.
+// having to remember it, and so does one with a higher limit.
 func (r *reader) sound(ctx context.Context) (bool, error) {
-	s := reader{c: r.c, end: r.file + 1, file: r.file - 1, taken: true, rows: r.rows, texts: r.texts, leaves: r.leaves, columns: r.columns}
+	s := reader{c: r.c, end: r.file + 1, file: r.file - 1, taken: true, texts: r.texts, leaves: r.leaves, columns: r.columns}
 	err := s.through(ctx)
 	_ = s.close()
 	r.texts, r.leaves = s.texts, s.leaves // their buffers
@@ -71,7 +71,7 @@ func (r *reader) sound(ctx context.Context) (bool, error) {
 func (r *reader) through(ctx context.Context) error {
 	for n := 0; ; n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
+			return fault.Of(context.Cause(ctx))
 		}
 		switch err := r.peek(ctx); {
 		case errors.Is(err, io.EOF):

@@ -72,7 +72,7 @@ func (c *Corpus) textsOf(ctx context.Context, docs []Ref, order []int, texts [][
 		}
 		if n > 0 {
 			if ctx.Err() != nil {
-				return context.Cause(ctx)
+				return fault.Of(context.Cause(ctx))
 			}
 			seeker := seeker{text: s.text, row: first}
 			err := seeker.col.Open(o.file, o.size, o.chunk(s.text.leaf, g))

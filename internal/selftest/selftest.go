@@ -96,7 +96,7 @@ type Result struct {
 // device's own.
 func Run(ctx context.Context, d Device, o Options) (Result, error) {
 	start := time.Now()
-	t := &test{ctx: ctx, d: d, o: o, Seen: Seen{Level: AnyBatch}}
+	t := &test{d: until{ctx, d}, o: o, Seen: Seen{Level: AnyBatch}}
 	texts, _, err := t.tokenize(ctx, fixedTexts)
 	if err != nil {
 		return Result{}, err
@@ -133,12 +133,24 @@ func Run(ctx context.Context, d Device, o Options) (Result, error) {
 	return r, nil
 }
 
+// until is a device that takes no batch once the run is being stopped.
+type until struct {
+	ctx context.Context
+	Device
+}
+
+func (u until) Run(ids []int64, items, length int, lengths []int32, out []float32) error {
+	if u.ctx.Err() != nil {
+		return context.Cause(u.ctx)
+	}
+	return u.Device.Run(ids, items, length, lengths, out)
+}
+
 // test is one test of a device.
 type test struct {
 	Seen
-	ctx context.Context // Run's: a test is over when Run returns
-	d   Device
-	o   Options
+	d Device
+	o Options
 }
 
 // tokenize gives the ids of each text, and whether it was cut.
@@ -266,9 +278,6 @@ func (t *test) padded(texts [][]int64, head, longest int) error {
 
 // run runs a batch of rows of one length. It refuses numbers that are not finite.
 func (t *test) run(rows [][]int64, lengths []int32) ([][]float32, error) {
-	if t.ctx.Err() != nil {
-		return nil, context.Cause(t.ctx)
-	}
 	out := make([]float32, len(rows)*t.o.Dims)
 	if err := t.d.Run(slices.Concat(rows...), len(rows), len(rows[0]), lengths, out); err != nil {
 		return nil, err
