@@ -28,6 +28,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"localembed": func() { os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr)) },
+		"stubborn":   stubborn,
 		"mkcorpus": func() {
 			if err := mkcorpus(os.Args[1], os.Stdin); err != nil {
 				fmt.Fprintln(os.Stderr, err)

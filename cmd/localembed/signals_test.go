@@ -33,12 +33,16 @@ const soak = "LOCALEMBED_SOAK"
 type process struct {
 	t            *testing.T
 	dir, out     string
+	corpus       string
+	flags        []string
 	unique, rows int64
 }
 
+func (p *process) path(name string) string { return filepath.Join(p.dir, name) }
+
 func newProcess(t *testing.T, rows int) *process {
-	p := &process{t: t, dir: t.TempDir(), rows: int64(rows)}
-	p.out = filepath.Join(p.dir, "out")
+	p := &process{t: t, dir: t.TempDir(), corpus: "corpus.parquet", rows: int64(rows)}
+	p.out = p.path("out")
 	var corpus []corpusRow
 	texts := map[string]bool{}
 	for i := range rows {
@@ -51,21 +55,22 @@ func newProcess(t *testing.T, rows int) *process {
 		corpus = append(corpus, corpusRow{ID: int64(i), Text: &text})
 	}
 	p.unique = int64(len(texts))
-	if err := parquet.WriteFile(filepath.Join(p.dir, "corpus.parquet"), corpus); err != nil {
+	if err := parquet.WriteFile(p.path(p.corpus), corpus); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
 // start runs the command; what it prints is in the buffers once it has ended.
-func (p *process) start(out string) (c *exec.Cmd, stdout, stderr *bytes.Buffer) {
+func (p *process) start(out string, flags ...string) (c *exec.Cmd, stdout, stderr *bytes.Buffer) {
 	p.t.Helper()
 	exe, err := exec.LookPath("localembed") // made by TestMain
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	c = exec.Command(exe, "run", "--json", "--model", testenv.Model(p.t), "--out", out,
-		"--devices", "cpu:2", "--window", "40", "--batch-tokens", "256", "corpus.parquet")
+	args := append([]string{"run", "--json", "--model", testenv.Model(p.t), "--out", out,
+		"--devices", "cpu:2", "--window", "40", "--batch-tokens", "256"}, p.flags...)
+	c = exec.Command(exe, append(append(args, flags...), p.corpus)...)
 	c.Dir = p.dir
 	c.Env = append(os.Environ(), onnx.Env+"="+testenv.ORT(p.t))
 	stdout, stderr = &bytes.Buffer{}, &bytes.Buffer{}
@@ -187,7 +192,7 @@ func TestKilledRunsEndAsUndisturbedOnes(t *testing.T) {
 		kills, rows = 20, 2400
 	}
 	p := newProcess(t, rows)
-	undisturbed := filepath.Join(p.dir, "undisturbed")
+	undisturbed := p.path("undisturbed")
 	r := p.finish(undisturbed)
 	want := p.sums(undisturbed)
 	if len(want) != rows/40 || r.UniqueTexts != p.unique || r.VectorsComputed != p.unique {

@@ -10,14 +10,12 @@ import (
 	"localembed/internal/fault"
 )
 
-// graceful is how long batches in flight have to end after a signal or a deadline.
-const graceful = 9 * time.Second
+// graceful is how long batches in flight have to end after a signal or a deadline. It is a
+// variable so that tests need not wait.
+var graceful = 9 * time.Second
 
 // goOn is what to do after an interruption.
 const goOn = "run the same command again to go on"
-
-// exit ends the process. It is a variable so that tests can see it.
-var exit = os.Exit
 
 // interruptible gives a context that the first SIGINT or SIGTERM ends. What is in
 // flight is then finished and committed; a second signal, or 9 seconds, end the
@@ -47,7 +45,7 @@ func interruptible(show func(*fault.Error)) (context.Context, func()) {
 // stopAtOnce is the end of a process whose batches in flight do not end.
 func stopAtOnce(show func(*fault.Error)) {
 	show(fault.New(fault.Interrupted, "stopped at once; the batches in flight are lost, nothing that was committed is").Hinting(goOn))
-	exit(fault.ExitInterrupted)
+	os.Exit(fault.ExitInterrupted)
 }
 
 // withDeadline ends ctx after d as a first signal does, counted from now; 0 is no

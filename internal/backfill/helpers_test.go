@@ -90,6 +90,7 @@ type job struct {
 	onLong   string
 	devices  int
 	yes      bool
+	skip     bool // bad files are left out
 	failed   float64
 	limits   sortpack.Limits
 	before   func(ids []int64, items, length int, lengths []int32) error
@@ -110,7 +111,7 @@ func newJob(t testing.TB, args ...string) *job {
 
 func (j *job) options(ctx context.Context) Options {
 	j.t.Helper()
-	c, err := corpus.Open(ctx, corpus.Options{Args: j.corpus, Limit: j.limit, OutDir: j.out, WindowDocs: j.window, WindowBytes: 1 << 30})
+	c, err := corpus.Open(ctx, corpus.Options{Args: j.corpus, Limit: j.limit, OutDir: j.out, WindowDocs: j.window, WindowBytes: 1 << 30, SkipBad: j.skip})
 	if err != nil {
 		j.t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package selftest
 
 import (
 	"context"
+	"errors"
 	"encoding/json"
 	"math"
 	"os"
@@ -241,5 +242,16 @@ func TestReferenceVectors(t *testing.T) {
 				t.Errorf("compared %+v, want %d texts", r.Reference, c.texts)
 			}
 		})
+	}
+}
+
+// A test ends with the run that it belongs to, before the device's next batch.
+func TestATestCanBeStopped(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	why := errors.New("enough")
+	cancel(why)
+	d := &fake.Device{DeviceName: "fake", Dim: 4}
+	if err := (until{ctx, d}).Run([]int64{1}, 1, 1, nil, make([]float32, 4)); !errors.Is(err, why) || d.Runs() != 0 {
+		t.Errorf("got %v after %d batches", err, d.Runs())
 	}
 }
