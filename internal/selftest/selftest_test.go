@@ -2,8 +2,8 @@ package selftest
 
 import (
 	"context"
-	"errors"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -250,8 +250,8 @@ func TestATestCanBeStopped(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	why := errors.New("enough")
 	cancel(why)
-	d := &fake.Device{DeviceName: "fake", Dim: 4}
-	if err := (until{ctx, d}).Run([]int64{1}, 1, 1, nil, make([]float32, 4)); !errors.Is(err, why) || d.Runs() != 0 {
-		t.Errorf("got %v after %d batches", err, d.Runs())
+	d := &made{}
+	if err := (until{ctx, d}).Run([]int64{1}, 1, 1, nil, make([]float32, 4)); !errors.Is(err, why) || d.calls != 0 {
+		t.Errorf("got %v after %d batches", err, d.calls)
 	}
 }
