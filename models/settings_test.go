@@ -89,9 +89,9 @@ func TestPrompts(t *testing.T) {
 
 func TestLowerCase(t *testing.T) {
 	for have, want := range map[string]string{
-		`{"normalizer":null,"model":1}`: `{"model":1,"normalizer":{"type":"Lowercase"}}`,
-		`{"model":1}`:                   `{"model":1,"normalizer":{"type":"Lowercase"}}`,
-		`{"normalizer":{"type":"NFC"}}`: `{"normalizer":{"type":"Sequence","normalizers":[{"type":"Lowercase"},{"type":"NFC"}]}}`,
+		`{"normalizer":null,"model":{}}`: `{"model":{},"normalizer":{"type":"Lowercase"}}`,
+		`{"model":{}}`:                   `{"model":{},"normalizer":{"type":"Lowercase"}}`,
+		`{"normalizer":{"type":"NFC"}}`:  `{"normalizer":{"type":"Sequence","normalizers":[{"type":"Lowercase"},{"type":"NFC"}]}}`,
 		`{"normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Prepend"}]}}`:     `{"normalizer":{"type":"Sequence","normalizers":[{"type":"Lowercase"},{"type":"NFC"},{"type":"Prepend"}]}}`,
 		`{ "normalizer": {"type":"Lowercase"} }`:                                                   `{ "normalizer": {"type":"Lowercase"} }`,
 		`{ "normalizer": {"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Lowercase"}]}}`: `{ "normalizer": {"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Lowercase"}]}}`,

@@ -55,7 +55,8 @@ func (f *folder) unusual(sub string) error {
 	return nil
 }
 
-// tokenizer takes the content of tokenizer.json. Where sentence_bert_config.json
+// tokenizer takes the content of tokenizer.json, changed as its class changes it
+// (see asItsClass). Where sentence_bert_config.json
 // says do_lower_case, a Lowercase step is put before the tokenizer's own
 // normalizer, unless that has one already.
 func (m *Model) tokenizer(f *folder, sub string) error {
@@ -69,10 +70,8 @@ func (m *Model) tokenizer(f *folder, sub string) error {
 		return f.refuse(rel, "the file is missing").
 			Hinting("take a version of the model with tokenizer.json, or make one by saving its fast tokenizer")
 	}
-	// Saving a tokenizer also records limits that do not matter here, so that
-	// this file is read for its digest alone.
-	var limits struct{}
-	if _, err := f.json(filepath.Join(sub, "tokenizer_config.json"), &limits); err != nil {
+	changed, err := m.asItsClass(f, sub, t)
+	if err != nil {
 		return err
 	}
 	s, sbertRel, err := f.sbert(sub)
@@ -86,19 +85,21 @@ func (m *Model) tokenizer(f *folder, sub string) error {
 	if json.Unmarshal(t["model"], &kind) == nil {
 		m.fact("tokenizer", rel, "%s", kind.Type)
 	}
-	if !s.DoLowerCase {
-		return nil
-	}
-	n, changed, err := lowerCased(t["normalizer"])
-	if err != nil {
-		return f.refuse(rel, "its normalizer cannot be read: %v", err)
+	if s.DoLowerCase {
+		n, lowered, err := lowerCased(t["normalizer"])
+		if err != nil {
+			return f.refuse(rel, "its normalizer cannot be read: %v", err)
+		}
+		if lowered {
+			m.fact("lower-casing", sbertRel, "before the tokenizer's own normalizer (do_lower_case)")
+			t["normalizer"], changed = n, true
+		} else {
+			m.fact("lower-casing", rel, "by the tokenizer's own normalizer; %s asks for it too", filepath.Base(sbertRel))
+		}
 	}
 	if !changed {
-		m.fact("lower-casing", rel, "by the tokenizer's own normalizer; %s asks for it too", filepath.Base(sbertRel))
 		return nil
 	}
-	m.fact("lower-casing", sbertRel, "before the tokenizer's own normalizer (do_lower_case)")
-	t["normalizer"] = n
 	b, err := json.Marshal(t)
 	if err != nil {
 		return f.refuse(rel, "%v", err)

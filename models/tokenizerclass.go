@@ -1,0 +1,148 @@
+package models
+
+import "encoding/json"
+
+// tokenizerConfig is what decides ids in tokenizer_config.json: settings of a
+// class, of which each class knows some.
+type tokenizerConfig struct {
+	Class          string          `json:"tokenizer_class"`
+	OwnCode        json.RawMessage `json:"auto_map"`
+	TruncationSide string          `json:"truncation_side"`
+	Lower          *bool           `json:"do_lower_case"`
+	StripAccents   *bool           `json:"strip_accents"`
+	Ideographs     *bool           `json:"tokenize_chinese_chars"`
+	KeepAccents    *bool           `json:"keep_accents"`
+	PrefixSpace    *bool           `json:"add_prefix_space"`
+	CLS            *tokenName      `json:"cls_token"`
+	SEP            *tokenName      `json:"sep_token"`
+	BOS            *tokenName      `json:"bos_token"`
+	EOS            *tokenName      `json:"eos_token"`
+	UNK            *tokenName      `json:"unk_token"`
+}
+
+// tokenName is a special token, given as a string or as an object.
+type tokenName string
+
+func (t *tokenName) UnmarshalJSON(b []byte) error {
+	var object struct {
+		Content string `json:"content"`
+	}
+	if len(b) > 0 && b[0] == '{' {
+		err := json.Unmarshal(b, &object)
+		*t = tokenName(object.Content)
+		return err
+	}
+	return json.Unmarshal(b, (*string)(t))
+}
+
+// object is a part of tokenizer.json.
+type object = map[string]any
+
+// tokenizerClass is a class of transformers that takes the vocabulary and the
+// added tokens of tokenizer.json, and makes all else anew.
+type tokenizerClass struct {
+	model        string // the type of tokenizer.json's model
+	settings     func(c tokenizerConfig) object
+	normalizer   func(c tokenizerConfig, charsmap any) any
+	preTokenizer func(c tokenizerConfig) object
+	ends         func(c tokenizerConfig) (first, last string)
+}
+
+// classes are the classes of the architectures that are built, without the Fast
+// at the end of their names.
+var classes = map[string]tokenizerClass{
+	"BertTokenizer":       bertClass("[CLS]", "[SEP]"),
+	"DistilBertTokenizer": bertClass("[CLS]", "[SEP]"),
+	"ElectraTokenizer":    bertClass("[CLS]", "[SEP]"),
+	"MPNetTokenizer":      bertClass("<s>", "</s>"),
+	"RobertaTokenizer": {
+		model: "BPE",
+		settings: func(tokenizerConfig) object {
+			return object{"dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil, "end_of_word_suffix": nil,
+				"fuse_unk": nil, "byte_fallback": nil, "ignore_merges": nil}
+		},
+		normalizer: func(tokenizerConfig, any) any { return nil },
+		preTokenizer: func(c tokenizerConfig) object {
+			return object{"type": "ByteLevel", "add_prefix_space": or(c.PrefixSpace, false), "trim_offsets": true, "use_regex": true}
+		},
+		ends: func(c tokenizerConfig) (string, string) { return name(c.CLS, "<s>"), name(c.SEP, "</s>") },
+	},
+	"XLMRobertaTokenizer": pieceClass(3.0, onlyCharsmap),
+	"CamembertTokenizer":  pieceClass(nil, onlyCharsmap),
+	"AlbertTokenizer":     albertClass(),
+}
+
+// classOf is the class used where tokenizer_config.json names none.
+var classOf = map[string]string{
+	"bert": "BertTokenizer", "distilbert": "BertTokenizer", "electra": "BertTokenizer", "nomic_bert": "BertTokenizer",
+	"mpnet": "MPNetTokenizer", "roberta": "RobertaTokenizer", "xlm-roberta": "XLMRobertaTokenizer",
+	"camembert": "CamembertTokenizer", "albert": "AlbertTokenizer",
+}
+
+func name(t *tokenName, otherwise string) string { return string(or(t, tokenName(otherwise))) }
+
+func bertClass(first, last string) tokenizerClass {
+	return tokenizerClass{
+		model: "WordPiece",
+		settings: func(c tokenizerConfig) object {
+			return object{"unk_token": name(c.UNK, "[UNK]"), "continuing_subword_prefix": "##", "max_input_chars_per_word": 100.0}
+		},
+		normalizer: func(c tokenizerConfig, _ any) any {
+			n := object{"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": or(c.Ideographs, true),
+				"strip_accents": nil, "lowercase": or(c.Lower, true)}
+			if c.StripAccents != nil {
+				n["strip_accents"] = *c.StripAccents
+			}
+			return n
+		},
+		preTokenizer: func(tokenizerConfig) object { return object{"type": "BertPreTokenizer"} },
+		ends:         func(c tokenizerConfig) (string, string) { return name(c.CLS, first), name(c.SEP, last) },
+	}
+}
+
+// pieceClass is one of SentencePiece's Unigram; without an unknown id, the file's stays.
+func pieceClass(unknown any, normalizer func(tokenizerConfig, any) any) tokenizerClass {
+	return tokenizerClass{
+		model: "Unigram",
+		settings: func(tokenizerConfig) object {
+			s := object{"byte_fallback": nil}
+			if unknown != nil {
+				s["unk_id"] = unknown
+			}
+			return s
+		},
+		normalizer: normalizer,
+		preTokenizer: func(c tokenizerConfig) object {
+			scheme := "always"
+			if !or(c.PrefixSpace, true) {
+				scheme = "never"
+			}
+			return object{"type": "Sequence", "pretokenizers": []any{object{"type": "WhitespaceSplit"},
+				object{"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": true}}}
+		},
+		ends: func(c tokenizerConfig) (string, string) { return name(c.BOS, "<s>"), name(c.EOS, "</s>") },
+	}
+}
+
+func onlyCharsmap(_ tokenizerConfig, charsmap any) any { return charsmap }
+
+func albertClass() tokenizerClass {
+	class := pieceClass(1.0, func(c tokenizerConfig, charsmap any) any {
+		replace := func(quotes string) object {
+			return object{"type": "Replace", "pattern": object{"String": quotes}, "content": `"`}
+		}
+		steps := []any{replace("``"), replace("''")}
+		if !or(c.KeepAccents, false) {
+			steps = append(steps, object{"type": "NFKD"}, object{"type": "StripAccents"})
+		}
+		if or(c.Lower, true) {
+			steps = append(steps, object{"type": "Lowercase"})
+		}
+		if charsmap != nil {
+			steps = append(steps, charsmap)
+		}
+		return object{"type": "Sequence", "normalizers": steps}
+	})
+	class.ends = func(c tokenizerConfig) (string, string) { return name(c.CLS, "[CLS]"), "[SEP]" }
+	return class
+}
