@@ -20,8 +20,8 @@
 //	model.safetensors                  weights; mapped in place, never copied
 //	model.safetensors.index.json       weights in several files
 //	onnx/model.onnx or model.onnx      a graph that is there already
-//	tokenizer.json                     handed on as it is (but see do_lower_case)
-//	tokenizer_config.json, sentence_bert_config.json    limits, do_lower_case, the tokenizer's class
+//	tokenizer.json                     handed on as the tokenizer's class makes it
+//	tokenizer_config.json, sentence_bert_config.json    limits, lower-casing, the tokenizer's class
 //	1_Pooling/config.json              pooling (the folder that modules.json names)
 //	2_Dense/config.json                a Dense module, and model.safetensors beside it
 //	config_sentence_transformers.json  prompts, truncate_dim

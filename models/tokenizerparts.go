@@ -81,7 +81,7 @@ func (class tokenizerClass) rebuild(c tokenizerConfig, t map[string]json.RawMess
 	if err := class.setModel(c, model, set); err != nil {
 		return nil, err
 	}
-	if n := class.normalizer(c, charsmap(file.Normalizer)); !reflect.DeepEqual(n, file.Normalizer) && !(n == nil && file.Normalizer == nil) {
+	if n := class.normalizer(c, charsmap(file.Normalizer)); !reflect.DeepEqual(n, file.Normalizer) {
 		if err := set("normalizer", n); err != nil {
 			return nil, err
 		}
