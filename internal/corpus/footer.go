@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -167,6 +168,11 @@ func (o *opened) check() error {
 		_, _ = leaf.Type().Kind(), leaf.Type().Length()
 	}
 	meta := o.pq.Metadata()
+	for i := range meta.Schema {
+		if r := meta.Schema[i].RepetitionType; r.Valid && (r.V < format.Required || r.V > format.Repeated) {
+			return fault.New(fault.CorruptFile, "the column %q is neither required nor optional nor repeated", meta.Schema[i].Name).Hinting(hintDamaged)
+		}
+	}
 	for _, kv := range meta.KeyValueMetadata {
 		if strings.HasPrefix(kv.Key, ownPrefix) {
 			return fault.New(fault.Usage, "the file was made by localembed: it holds vectors, not a corpus").
@@ -193,6 +199,8 @@ func (o *opened) checkLeaf(leaf *parquet.Column) error {
 	for i := range groups {
 		m := &groups[i].Columns[leaf.Index()].MetaData
 		switch {
+		case !isNull(leaf) && parquet.Kind(m.Type) != leaf.Type().Kind(), !slices.Equal(m.PathInSchema, leaf.Path()):
+			return fault.New(fault.CorruptFile, "the column %q has chunks of another column", pathOf(leaf)).AtRowGroup(i).Hinting(hintDamaged)
 		case m.TotalUncompressedSize > maxChunk || pages.Exploding(m.TotalUncompressedSize, m.TotalCompressedSize):
 			return fault.New(fault.CorruptFile, "the column %q claims to hold %d bytes in %d", pathOf(leaf), m.TotalUncompressedSize, m.TotalCompressedSize).
 				AtRowGroup(i).Hinting("write the file again with smaller row groups, if it can be trusted")
@@ -224,5 +232,6 @@ func (o *opened) chunk(leaf *parquet.Column, group int) pages.Chunk {
 		Kind: kind, Width: leaf.Type().Length(),
 		MaxDef: leaf.MaxDefinitionLevel(), MaxRep: leaf.MaxRepetitionLevel(),
 		Codec: m.Codec, NumValues: m.NumValues, Offset: offset, Size: m.TotalCompressedSize,
+		Padded: strings.HasPrefix(o.pq.Metadata().CreatedBy, "fastparquet"),
 	}
 }

@@ -228,11 +228,15 @@ func writeField(h hash.Hash, b []byte) {
 
 // idText is the id as the hazard corpora spell it.
 func idText(w *Window, i int) string {
-	v := w.Columns.Leaves[0].Row(nil, i, 0)[0]
+	return idOf(w.owner, w.Columns.Leaves[0].Row(nil, i, 0)[0])
+}
+
+func idOf(c *Corpus, v parquet.Value) string {
+	node := c.Columns()[0].Node
 	if v.IsNull() {
 		return "\\N"
 	}
-	_, signed, isInt := integer(w.Columns.Fields[0].Node)
+	_, signed, isInt := integer(node)
 	switch {
 	case isInt && !signed:
 		return fmt.Sprint(v.Uint64())
@@ -240,10 +244,10 @@ func idText(w *Window, i int) string {
 		return fmt.Sprint(v.Int32())
 	case isInt:
 		return fmt.Sprint(v.Int64())
-	case v.Kind() == parquet.FixedLenByteArray:
+	case v.Kind() == parquet.FixedLenByteArray && logical(node) != nil:
 		h := hex.EncodeToString(v.ByteArray())
 		return strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:]}, "-")
-	case logical(w.Columns.Fields[0].Node) == nil:
+	case logical(node) == nil:
 		return hex.EncodeToString(v.ByteArray())
 	default:
 		return string(v.ByteArray())

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"sync"
@@ -17,7 +18,7 @@ import (
 // supported refuses codecs that decode does not know.
 func supported(codec format.CompressionCodec) error {
 	switch codec {
-	case format.Uncompressed, format.Snappy, format.Gzip, format.Brotli, format.Zstd, format.Lz4Raw:
+	case format.Uncompressed, format.Snappy, format.Gzip, format.Brotli, format.Zstd, format.Lz4Raw, format.Lz4:
 		return nil
 	default:
 		return unsupported("a column is compressed with %s, which is not read", codec)
@@ -48,11 +49,12 @@ func (d *decompressor) decode(codec format.CompressionCodec, dst, src []byte) er
 		_, err := snappy.Decode(dst, src)
 		return err
 	case format.Lz4Raw:
-		n, err := lz4.UncompressBlock(src, dst)
-		if err == nil && n != len(dst) {
-			return errSize
+		return lz4Block(dst, src)
+	case format.Lz4:
+		if lz4Framed(dst, src) {
+			return nil
 		}
-		return err
+		return lz4Block(dst, src)
 	case format.Zstd:
 		dec, err := zstdDecoder()
 		if err != nil {
@@ -82,6 +84,29 @@ func (d *decompressor) decode(codec format.CompressionCodec, dst, src []byte) er
 		}
 		return exactly(d.brotli, dst)
 	}
+}
+
+func lz4Block(dst, src []byte) error {
+	n, err := lz4.UncompressBlock(src, dst)
+	if err == nil && n != len(dst) {
+		return errSize
+	}
+	return err
+}
+
+// lz4Framed decodes the old LZ4 codec as Java writers fill it: blocks behind their
+// uncompressed and compressed sizes, big-endian. Other writers put one bare block there,
+// and nothing but the sizes tells.
+func lz4Framed(dst, src []byte) bool {
+	for len(src) >= 8 {
+		full, packed := binary.BigEndian.Uint32(src), binary.BigEndian.Uint32(src[4:])
+		src = src[8:]
+		if uint64(full) > uint64(len(dst)) || uint64(packed) > uint64(len(src)) || lz4Block(dst[:full], src[:packed]) != nil {
+			return false
+		}
+		dst, src = dst[full:], src[packed:]
+	}
+	return len(dst) == 0 && len(src) == 0
 }
 
 // exactly reads dst full and makes sure that nothing follows.

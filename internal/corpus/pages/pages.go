@@ -44,6 +44,7 @@ type Chunk struct {
 	NumValues int64 // entries, nulls included
 	Offset    int64 // of the first page in the file
 	Size      int64 // bytes of all pages, headers included
+	Padded    bool  // eight zero bytes may stand behind the values of a page, as fastparquet writes them
 }
 
 // Column reads the entries of one column chunk after the other. It belongs to

@@ -34,6 +34,7 @@ type values struct {
 	layout layout
 	data   []byte // what is left; the whole page for layoutBits and layoutStreams
 	width  int    // bytes of a fixed-width value
+	padded bool   // zero bytes may follow
 	at     int    // values read, for layoutBits and layoutStreams
 	bits   runs
 	nums   deltas // integers, or lengths
@@ -46,7 +47,7 @@ func (v *values) start(c *Chunk, enc format.Encoding, data []byte, dict *diction
 	isBytes := c.Kind == parquet.ByteArray
 	isFLBA := c.Kind == parquet.FixedLenByteArray
 	isInt := c.Kind == parquet.Int32 || c.Kind == parquet.Int64
-	*v = values{data: data, width: fixedWidth(c), dict: dict, buf: v.buf[:0]}
+	*v = values{data: data, width: fixedWidth(c), padded: c.Padded, dict: dict, buf: v.buf[:0]}
 	switch {
 	case enc == format.Plain && c.Kind == parquet.Boolean:
 		v.layout = layoutBits
@@ -210,8 +211,7 @@ func (v *values) take(n uint64) ([]byte, error) {
 func (v *values) done() bool {
 	switch v.layout {
 	case layoutFixed, layoutPrefix:
-		// fastparquet writes eight zero bytes behind the values.
-		return len(v.data) <= 8 && len(bytes.Trim(v.data, "\x00")) == 0
+		return len(v.data) == 0 || v.padded && len(v.data) <= 8 && len(bytes.Trim(v.data, "\x00")) == 0
 	case layoutLengths, layoutShared:
 		return len(v.data) == 0 && v.nums.left == 0
 	case layoutPacked:
