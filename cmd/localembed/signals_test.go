@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"maps"
@@ -21,6 +20,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"localembed/internal/backfill"
+	"localembed/internal/fault"
 	"localembed/internal/onnx"
 	"localembed/internal/testenv"
 )
@@ -35,6 +35,7 @@ type process struct {
 	dir, out     string
 	corpus       string
 	flags        []string
+	exit         int // of a run that finishes
 	unique, rows int64
 }
 
@@ -86,7 +87,7 @@ func (p *process) start(out string, flags ...string) (c *exec.Cmd, stdout, stder
 func (p *process) finish(out string) backfill.Report {
 	p.t.Helper()
 	c, stdout, stderr := p.start(out)
-	if err := c.Wait(); err != nil {
+	if err := c.Wait(); c.ProcessState.ExitCode() != p.exit {
 		p.t.Fatalf("run: %v\n%s", err, stderr)
 	}
 	return p.report(stdout)
@@ -129,10 +130,14 @@ func (p *process) stored(out string) (size int64) {
 	return size
 }
 
-// await waits until the store's segments have a size.
-func (p *process) await(out string, size int64) {
+// await waits until the store's segments have a size, or the process is over.
+func (p *process) await(c *exec.Cmd, out string, size int64) {
 	p.t.Helper()
-	for until := time.Now().Add(time.Minute); p.stored(out) < size; {
+	over := func() bool { // an ended process waits to be waited for
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Process.Pid))
+		return err == nil && bytes.Contains(stat, []byte(") Z "))
+	}
+	for until := time.Now().Add(time.Minute); p.stored(out) < size && !over(); {
 		if time.Now().After(until) {
 			p.t.Fatalf("the store did not reach %d bytes in a minute", size)
 		}
@@ -184,14 +189,41 @@ func (p *process) committed(out string) (batches, vectors int64) {
 	return batches, vectors
 }
 
-// SIGKILL at random moments, and the same command after each: the shards are those of
-// an undisturbed run, and each text was computed and committed once.
-func TestKilledRunsEndAsUndisturbedOnes(t *testing.T) {
-	kills, rows := 3, 400
-	if os.Getenv(soak) != "" {
-		kills, rows = 20, 2400
+// disturbance is what happens to runs, again and again.
+type disturbance struct {
+	signal    os.Signal
+	loseStore bool // after each, what is published is all that is left
+	badFile   bool // a file in the middle of the corpus is damaged and left out
+	few, many int  // times in a test and in make soak
+}
+
+// Signals at random moments, and the same command after each: the shards are those of
+// an undisturbed run, and where the store is kept, each text was computed and committed once.
+func TestDisturbedRunsEndAsUndisturbedOnes(t *testing.T) {
+	for name, d := range map[string]disturbance{
+		"killed":                 {signal: syscall.SIGKILL, few: 3, many: 100},
+		"killed, store lost":     {signal: syscall.SIGKILL, loseStore: true, few: 2, many: 100},
+		"killed with a bad file": {signal: syscall.SIGKILL, badFile: true, few: 1, many: 30},
+		"terminated":             {signal: syscall.SIGTERM, many: 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			times, rows := d.few, 240
+			if os.Getenv(soak) != "" {
+				times, rows = d.many, 2400
+			}
+			if times > 0 {
+				d.disturb(t, times, rows)
+			}
+		})
 	}
+}
+
+func (d *disturbance) disturb(t *testing.T, times, rows int) {
 	p := newProcess(t, rows)
+	p.flags = []string{"--batch-items", "4"}
+	if d.badFile {
+		p.damage()
+	}
 	undisturbed := p.path("undisturbed")
 	r := p.finish(undisturbed)
 	want := p.sums(undisturbed)
@@ -203,35 +235,102 @@ func TestKilledRunsEndAsUndisturbedOnes(t *testing.T) {
 
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
-	for kill := range kills {
+	done := 0
+	for ; done < times; done++ {
 		c, _, stderr := p.start(p.out)
-		// After an arbitrary share of the work, of which some is left for each kill, and
+		// After an arbitrary share of the work, of which some is left for each time, and
 		// a moment more: anywhere between two commits.
-		share := random.Float64() / float64(kills)
-		p.await(p.out, min(total, p.stored(p.out)+int64(share*float64(total))))
+		share := random.Float64() / float64(times)
+		p.await(c, p.out, min(total, p.stored(p.out)+int64(share*float64(total))))
 		time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
-		_ = c.Process.Kill()
+		_ = c.Process.Signal(d.signal)
 		err := c.Wait()
-		if err == nil {
-			t.Logf("seed %d: the job was done before kill %d", seed, kill+1)
-			break
+		if c.ProcessState.ExitCode() == p.exit {
+			break // the job was done before
 		}
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-			t.Fatalf("kill %d: %v\n%s", kill+1, err, stderr)
+		status := c.ProcessState.Sys().(syscall.WaitStatus)
+		if stopped := c.ProcessState.ExitCode() == fault.ExitInterrupted; !stopped && status.Signal() != d.signal {
+			t.Fatalf("seed %d, time %d: %v\n%s", seed, done+1, err, stderr)
 		}
-		t.Logf("kill %d leaves %d parts", kill+1, len(p.sums(p.out)))
+		if d.loseStore {
+			if err := os.RemoveAll(backfill.StoreDir(p.out, "")); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
+	t.Logf("seed %d: %d times %s, %d of %d parts were there then", seed, done, d.signal, len(p.sums(p.out)), len(want))
 	last := p.finish(p.out)
 	if got := p.sums(p.out); !maps.Equal(got, want) {
 		t.Errorf("seed %d: the shards differ:\n%v\n%v", seed, got, want)
 	}
-	n, vectors := p.committed(p.out)
-	if n != batches || vectors != p.unique {
+	if n, vectors := p.committed(p.out); !d.loseStore && (n != batches || vectors != p.unique) {
 		t.Errorf("%d batches with %d vectors were committed, want %d with %d", n, vectors, batches, p.unique)
 	}
 	if last.VectorsComputed+last.VectorsReused != p.unique || last.RowsEmbedded != p.rows {
 		t.Errorf("the last report has %d + %d vectors and %d rows, want %d and %d", last.VectorsComputed, last.VectorsReused, last.RowsEmbedded, p.unique, p.rows)
+	}
+}
+
+// damage makes the corpus a folder in which a file behind the first row is damaged.
+func (p *process) damage() {
+	p.t.Helper()
+	whole, err := os.ReadFile(p.path(p.corpus))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	f, err := parquet.OpenFile(bytes.NewReader(whole), int64(len(whole)))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.corpus = "corpus"
+	if err := os.Mkdir(p.path(p.corpus), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	// The damaged file has the same rows, so that rows of it that came through would show.
+	m := f.Metadata().RowGroups[0].Columns[1].MetaData
+	broken := bytes.Clone(whole)
+	broken[m.DataPageOffset+m.TotalCompressedSize-20] ^= 1
+	for name, b := range map[string][]byte{"a.parquet": broken, "b.parquet": whole} {
+		if err := os.WriteFile(filepath.Join(p.path(p.corpus), name), b, 0o644); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	p.flags = append(p.flags, "--on-bad-file", "skip")
+	p.exit = fault.ExitLeftOut
+}
+
+// Of two processes on one output, or one store, one does the work and the other is told who does.
+func TestTwoProcessesAtOnce(t *testing.T) {
+	p := newProcess(t, 240)
+	undisturbed := p.path("undisturbed")
+	p.finish(undisturbed)
+	p.flags = []string{"--store", p.path("store")}
+	for _, outs := range [][2]string{{"one", "one"}, {"two", "three"}} {
+		var all [2]*exec.Cmd
+		var stderr [2]*bytes.Buffer
+		for i, out := range outs {
+			all[i], _, stderr[i] = p.start(p.path(out))
+		}
+		finished := 0
+		for i, c := range all {
+			_ = c.Wait()
+			switch code := c.ProcessState.ExitCode(); {
+			case code == fault.ExitDone:
+				finished++
+			case code != fault.ExitFailed || !strings.Contains(stderr[i].String(), `"class":"store_locked"`) ||
+				!strings.Contains(stderr[i].String(), fmt.Sprint(all[1-i].Process.Pid)):
+				t.Errorf("exit code %d\n%s", code, stderr[i])
+			}
+		}
+		if finished != 1 {
+			t.Errorf("%v: %d of two processes finished, want one", outs, finished)
+		}
+	}
+	for _, out := range []string{"one", "two", "three"} {
+		p.finish(p.path(out))
+		if got, want := p.sums(p.path(out)), p.sums(undisturbed); !maps.Equal(got, want) {
+			t.Errorf("%s: the shards differ:\n%v\n%v", out, got, want)
+		}
 	}
 }
 
@@ -242,7 +341,7 @@ func TestSignalsEndARunInGoodOrder(t *testing.T) {
 	computed := int64(0)
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		c, stdout, stderr := p.start(p.out)
-		p.await(p.out, p.stored(p.out)+1)
+		p.await(c, p.out, p.stored(p.out)+1)
 		if err := c.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
