@@ -95,6 +95,11 @@ func TestFootersThatClaimTooMuch(t *testing.T) {
 		"a row less in all columns": {func(m *format.FileMetaData) { claimRow(m, -1) }, fault.CorruptFile, []string{"row group 1"}},
 		"a chunk past the file":     {func(m *format.FileMetaData) { text(m, 0).DataPageOffset = 1 << 40 }, fault.CorruptFile, []string{"row group 0"}},
 		"a chunk of another column": {func(m *format.FileMetaData) { *text(m, 1) = m.RowGroups[1].Columns[0].MetaData }, fault.CorruptFile, []string{"row group 1"}},
+		"a chunk of another type":   {func(m *format.FileMetaData) { text(m, 1).Type = format.Int64 }, fault.CorruptFile, []string{"row group 1", `"text"`}},
+		"a chunk of another name":   {func(m *format.FileMetaData) { text(m, 1).PathInSchema = []string{"other"} }, fault.CorruptFile, []string{"row group 1", `"text"`}},
+		"no known repetition":       {func(m *format.FileMetaData) { m.Schema[2].RepetitionType.V = 5 }, fault.CorruptFile, []string{`"text"`}},
+		"ids of the Null type":      {func(m *format.FileMetaData) { m.Schema[1].LogicalType.Value = &format.NullType{} }, fault.CorruptFile, []string{"row group 0", `"id"`, "Null"}},
+		"texts of the Null type":    {func(m *format.FileMetaData) { m.Schema[2].LogicalType.Value = &format.NullType{} }, fault.CorruptFile, []string{"row group 0", `"text"`, "Null"}},
 		"LZO":                       {func(m *format.FileMetaData) { text(m, 1).Codec = format.LZO }, fault.UnsupportedFile, []string{"row group 1", "LZO"}},
 		"made by localembed":        {func(m *format.FileMetaData) { m.KeyValueMetadata = []format.KeyValue{{Key: "localembed.recipe"}} }, fault.Usage, nil},
 		"encrypted columns":         {func(m *format.FileMetaData) { m.EncryptionAlgorithm.Value = &format.AesGcmV1{} }, fault.EncryptedFile, nil},
@@ -105,6 +110,31 @@ func TestFootersThatClaimTooMuch(t *testing.T) {
 			wantError(t, err, c.class, path, c.parts...)
 		})
 	}
+}
+
+// A column that a flipped bit makes required has its levels read as values: each id would be
+// another row's, and the zero bytes left over look like padding.
+func TestOptionalMadeRequired(t *testing.T) {
+	type row struct {
+		ID   *int64 `parquet:"id,optional"`
+		Text string `parquet:"text"`
+	}
+	rows := make([]row, 50)
+	for i := range rows {
+		id := int64(i)
+		rows[i] = row{&id, "a text"}
+	}
+	path := writeFile(t, filepath.Join(t.TempDir(), "a.parquet"), rows, parquet.DataPageVersion(1), parquet.Compression(&parquet.Uncompressed))
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := changeFooter(t, func(m *format.FileMetaData) { m.Schema[1].RepetitionType.V = format.Required })(slices.Clone(data))
+	if err := os.WriteFile(path, bad, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err = tryRead(Options{Args: []string{path}})
+	wantError(t, err, fault.CorruptFile, path, "row group 0", "more values than its levels say")
 }
 
 // TestRowsOfLists gives footers whose row counts only the lists' own levels refute.

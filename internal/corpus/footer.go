@@ -226,7 +226,7 @@ func (o *opened) chunk(leaf *parquet.Column, group int) pages.Chunk {
 	}
 	kind := leaf.Type().Kind()
 	if isNull(leaf) {
-		kind = parquet.Int32
+		kind = parquet.Kind(m.Type)
 	}
 	return pages.Chunk{
 		Kind: kind, Width: leaf.Type().Length(),

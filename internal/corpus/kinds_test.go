@@ -29,6 +29,7 @@ type kindDoc struct {
 	kind  string
 	text  []byte
 	id    string
+	raw   []byte // the id as the file has it
 }
 
 func (d *kindDoc) UnmarshalJSON(b []byte) error {
@@ -128,7 +129,7 @@ func readDocs(opts Options) ([]kindDoc, error) {
 			d.kind = "empty list"
 		}
 		if r.corpus.HasID() {
-			d.id = idOf(r.corpus, r.columns[0][i][0])
+			d.id, d.raw = idOf(r.corpus, r.columns[0][i][0]), r.columns[0][i][0].Bytes()
 		}
 		docs[i] = d
 	}

@@ -169,8 +169,9 @@ func (o *original) read(path string, mutated []byte, from, to int) (class string
 		if !sameText && !textMay || got.row != want.row {
 			return "", fmt.Errorf("document %d is %+v instead of %+v", i, got, want)
 		}
-		// A name of the id column that was changed leaves a corpus without ids.
-		if got.id != want.id && got.id != "" && !idMay {
+		// A name of the id column that was changed leaves a corpus without ids, and an annotation
+		// that was changed shows the same bytes as another type: a footer has no checksum.
+		if !bytes.Equal(got.raw, want.raw) && got.id != "" && !idMay {
 			return "", fmt.Errorf("document %d has the id %s instead of %s", i, got.id, want.id)
 		}
 	}

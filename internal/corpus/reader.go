@@ -141,7 +141,9 @@ func (r *reader) take() error {
 	t := &r.source.text
 	r.text, r.textBytes = nil, 0
 	switch {
-	case r.texts.Def == t.max && !isNull(t.leaf):
+	case r.texts.Def == t.max && isNull(t.leaf):
+		return valuesOfNothing(t.leaf)
+	case r.texts.Def == t.max:
 		text, err := r.texts.Value()
 		if err != nil {
 			return err

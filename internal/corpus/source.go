@@ -5,6 +5,7 @@ import (
 
 	"localembed/internal/column"
 	"localembed/internal/corpus/pages"
+	"localembed/internal/fault"
 
 	"github.com/parquet-go/parquet-go"
 )
@@ -69,10 +70,19 @@ func flatLeaf(f *parquet.Column, n *node, target int) leafMap {
 	return m
 }
 
+// valuesOfNothing is the error of a column of the Null type that has values: its type
+// was damaged, or its values are no one's.
+func valuesOfNothing(leaf *parquet.Column) error {
+	return fault.New(fault.CorruptFile, "the column %q has the Null type, and values", pathOf(leaf)).Hinting(hintDamaged)
+}
+
 // copy appends the current entry to the corpus's leaves.
 func (m *leafMap) copy(set *column.Set, p *pages.Column) error {
 	level := int(m.levels[p.Def])
-	if p.Null() || isNull(m.leaf) {
+	if isNull(m.leaf) && !p.Null() {
+		return valuesOfNothing(m.leaf)
+	}
+	if p.Null() {
 		if p.Def > 0 && p.Def == len(m.levels)-1 {
 			level = int(m.levels[p.Def-1])
 		}
