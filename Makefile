@@ -47,8 +47,8 @@ lint: $(TOKENIZERS) $(LINTER) ## formatting, vet, staticcheck and the layering
 fuzz: deps ## every fuzz target for 20 seconds
 	scripts/fuzz 20s
 
-soak: deps ## 20 SIGKILLs of a run with MiniLM
-	LOCALEMBED_SOAK=1 go test -count=1 -v -timeout 30m -run TestKilledRuns ./cmd/localembed
+soak: deps ## hundreds of kills, deadlines and thousands of mutated files
+	LOCALEMBED_SOAK=1 go test -count=1 -v -timeout 60m -run "TestDisturbedRuns|TestMutations" ./cmd/localembed ./internal/corpus
 
 bench-cpu: build model ## tokens/s beside sentence-transformers and the GEMM ceiling
 	bench/cpu/run.sh

@@ -100,6 +100,7 @@ func TestFootersThatClaimTooMuch(t *testing.T) {
 		"no known repetition":       {func(m *format.FileMetaData) { m.Schema[2].RepetitionType.V = 5 }, fault.CorruptFile, []string{`"text"`}},
 		"ids of the Null type":      {func(m *format.FileMetaData) { m.Schema[1].LogicalType.Value = &format.NullType{} }, fault.CorruptFile, []string{"row group 0", `"id"`, "Null"}},
 		"texts of the Null type":    {func(m *format.FileMetaData) { m.Schema[2].LogicalType.Value = &format.NullType{} }, fault.CorruptFile, []string{"row group 0", `"text"`, "Null"}},
+		"values in another file":    {func(m *format.FileMetaData) { m.RowGroups[1].Columns[1].FilePath = "../b.parquet" }, fault.UnsupportedFile, []string{"row group 1", `"../b.parquet"`}},
 		"LZO":                       {func(m *format.FileMetaData) { text(m, 1).Codec = format.LZO }, fault.UnsupportedFile, []string{"row group 1", "LZO"}},
 		"made by localembed":        {func(m *format.FileMetaData) { m.KeyValueMetadata = []format.KeyValue{{Key: "localembed.recipe"}} }, fault.Usage, nil},
 		"encrypted columns":         {func(m *format.FileMetaData) { m.EncryptionAlgorithm.Value = &format.AesGcmV1{} }, fault.EncryptedFile, nil},

@@ -199,6 +199,9 @@ func (o *opened) checkLeaf(leaf *parquet.Column) error {
 	for i := range groups {
 		m := &groups[i].Columns[leaf.Index()].MetaData
 		switch {
+		case groups[i].Columns[leaf.Index()].FilePath != "":
+			return fault.New(fault.UnsupportedFile, "the column %q lies in another file, %q, which is not read", pathOf(leaf), groups[i].Columns[leaf.Index()].FilePath).
+				AtRowGroup(i).Hinting("leave the file out and name the files that it refers to")
 		case !isNull(leaf) && parquet.Kind(m.Type) != leaf.Type().Kind(), !slices.Equal(m.PathInSchema, leaf.Path()):
 			return fault.New(fault.CorruptFile, "the column %q has chunks of another column", pathOf(leaf)).AtRowGroup(i).Hinting(hintDamaged)
 		case m.TotalUncompressedSize > maxChunk || pages.Exploding(m.TotalUncompressedSize, m.TotalCompressedSize):
