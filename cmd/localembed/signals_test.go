@@ -206,7 +206,7 @@ type disturbance struct {
 // an undisturbed run, and where the store is kept, each text was computed and committed once.
 func TestDisturbedRunsEndAsUndisturbedOnes(t *testing.T) {
 	for name, d := range map[string]disturbance{
-		"killed":                 {signal: syscall.SIGKILL, few: 3, many: 100},
+		"killed":                 {signal: syscall.SIGKILL, few: 2, many: 100},
 		"killed, store lost":     {signal: syscall.SIGKILL, loseStore: true, few: 2, many: 100},
 		"killed with a bad file": {signal: syscall.SIGKILL, badFile: true, few: 1, many: 30},
 		"terminated":             {signal: syscall.SIGTERM, many: 30},
@@ -308,37 +308,38 @@ func (p *process) damage() {
 	p.exit = fault.ExitLeftOut
 }
 
-// Of two processes on one output, or one store, one does the work and the other is told who does.
+// Of two processes on one output, or one store, the second is told who works there, and
+// the first is not disturbed. It is held in the middle of its work meanwhile, so that the two do overlap.
 func TestTwoProcessesAtOnce(t *testing.T) {
 	p := newProcess(t, 240)
 	undisturbed := p.path("undisturbed")
 	p.finish(undisturbed)
-	p.flags = []string{"--store", p.path("store")}
-	for _, outs := range [][2]string{{"one", "one"}, {"two", "three"}} {
-		var all [2]*exec.Cmd
-		var stderr [2]*bytes.Buffer
-		for i, out := range outs {
-			all[i], _, stderr[i] = p.start(p.path(out))
+	want := p.sums(undisturbed)
+	for name, outs := range map[string][2]string{"one output": {"one", "one"}, "one store": {"two", "three"}} {
+		store := p.path(name)
+		p.flags = []string{"--store", store}
+		first, _, said := p.start(p.path(outs[0]))
+		p.until(first, func() bool {
+			segments, err := filepath.Glob(filepath.Join(store, "vectors", "*.seg"))
+			return err == nil && len(segments) > 0
+		})
+		_ = first.Process.Signal(syscall.SIGSTOP)
+		second, _, stderr := p.start(p.path(outs[1]))
+		_ = second.Wait()
+		_ = first.Process.Signal(syscall.SIGCONT)
+		told := strings.Contains(stderr.String(), `"class":"store_locked"`) && strings.Contains(stderr.String(), fmt.Sprint(first.Process.Pid))
+		if second.ProcessState.ExitCode() != fault.ExitFailed || !told {
+			t.Errorf("%s: the second ends with %d\n%s", name, second.ProcessState.ExitCode(), stderr)
 		}
-		finished := 0
-		for i, c := range all {
-			_ = c.Wait()
-			switch code := c.ProcessState.ExitCode(); {
-			case code == fault.ExitDone:
-				finished++
-			case code != fault.ExitFailed || !strings.Contains(stderr[i].String(), `"class":"store_locked"`) ||
-				!strings.Contains(stderr[i].String(), fmt.Sprint(all[1-i].Process.Pid)):
-				t.Errorf("exit code %d\n%s", code, stderr[i])
-			}
+		if err := first.Wait(); err != nil {
+			t.Errorf("%s: the first: %v\n%s", name, err, said)
 		}
-		if finished != 1 {
-			t.Errorf("%v: %d of two processes finished, want one", outs, finished)
+		if got := p.sums(p.path(outs[0])); !maps.Equal(got, want) {
+			t.Errorf("%s: the shards differ:\n%v\n%v", name, got, want)
 		}
-	}
-	for _, out := range []string{"one", "two", "three"} {
-		p.finish(p.path(out))
-		if got, want := p.sums(p.path(out)), p.sums(undisturbed); !maps.Equal(got, want) {
-			t.Errorf("%s: the shards differ:\n%v\n%v", out, got, want)
+		p.finish(p.path(outs[1]))
+		if got := p.sums(p.path(outs[1])); !maps.Equal(got, want) {
+			t.Errorf("%s: the second's shards differ:\n%v\n%v", name, got, want)
 		}
 	}
 }

@@ -109,12 +109,12 @@ func TestAProcessThatDoesNotEndIsEnded(t *testing.T) {
 // store that was lost, texts are tokenized, the device is tested, batches run, a
 // shard is written. Each run ends in good order, and all together make the shards of an undisturbed one.
 func TestDeadlinesEndRunsInGoodOrder(t *testing.T) {
-	p := newProcess(t, 400)
+	p := newProcess(t, 160)
 	undisturbed := p.path("undisturbed")
 	p.finish(undisturbed)
 	want := p.sums(undisturbed)
 	stopped := 0
-	for deadline := 50 * time.Millisecond; ; deadline += deadline / 4 {
+	for deadline := 50 * time.Millisecond; ; deadline += deadline / 3 {
 		c, stdout, stderr := p.start(p.out, "--stop-after", deadline.String())
 		started := time.Now()
 		_ = c.Wait()
