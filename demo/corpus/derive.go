@@ -83,7 +83,7 @@ func first(n int, rows iter.Seq[document]) iter.Seq[document] {
 
 // longEvery is how many texts stand before each long one. A constant share, so
 // that a larger corpus has more of them but no window has.
-const longEvery = 1000
+const longEvery = 1023
 
 // withLong yields rows with a text of size bytes after every longEvery of
 // them: the comments one after the other, each time from the next one on. The

@@ -10,7 +10,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/compress/zstd"
 	"golang.org/x/sync/errgroup"
 
 	"localembed/internal/column"
@@ -28,9 +27,6 @@ const (
 	// rows, so that small pages are better; 1 MiB compresses no better, 64 KiB 17 % worse.
 	pageBytes = 256 << 10
 )
-
-// codec is shared by all shards: an encoder holds 16 MiB, and is used again.
-var codec = &zstd.Codec{Level: zstd.SpeedFastest}
 
 // Rows are the documents of one window that have a vector, with what the
 // window knows of them. Docs are positions in the window; all other slices have
@@ -143,7 +139,7 @@ func newWriter(out io.Writer, schema *parquet.Schema, options []parquet.WriterOp
 	options = append(options,
 		schema,
 		parquet.CreatedBy("localembed", "1", ""),
-		parquet.Compression(codec),
+		parquet.Compression(&codec{}),
 		parquet.DataPageVersion(1),
 		parquet.DataPageStatistics(false),
 		parquet.PageBufferSize(pageBytes),
