@@ -153,10 +153,15 @@ func (r *run) pipeline(ctx context.Context) error {
 		r.free <- &window{}
 	}
 	// A window's text is given back once it is tokenized, so two arenas serve
-	// all windows: one that is filled, one that is tokenized.
-	r.texts = make(chan column.Arena, 2)
-	r.texts <- column.Arena{}
-	r.texts <- column.Arena{}
+	// all windows: one that is filled, one that is tokenized. A window's bytes pass
+	// the limit only by a text of its own.
+	const arenas = 2
+	r.texts = make(chan column.Arena, arenas)
+	for range arenas {
+		text := column.Reserve(max(int(r.Job.WindowBytes), corpus.MaxText))
+		defer text.Release()
+		r.texts <- text
+	}
 	r.planner = planner{store: r.store, tokenizer: r.Tokenizer, limits: r.Limits, dropLong: r.DropLong, durable: true, claimed: r.flight.claims}
 	r.queue.init()
 

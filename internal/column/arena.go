@@ -11,6 +11,8 @@ package column
 type Arena struct {
 	Data []byte
 	Ends []int64
+
+	reserved []byte // of Reserve, nil for an ordinary arena
 }
 
 // Len is the number of values.
