@@ -81,7 +81,7 @@ func first(n int, rows iter.Seq[document]) iter.Seq[document] {
 	}
 }
 
-// longEvery is how many texts stand before each long one. A constant share, so
+// longEvery is how many texts stand before each long one: every 1 024th row is long, so
 // that a larger corpus has more of them but no window has.
 const longEvery = 1023
 

@@ -13,7 +13,7 @@
 //
 //	-texts N     exactly N distinct texts of natural lengths: first every
 //	             distinct comment, then pairs of comments (see pairs)
-//	-long BYTES  after every 1 000 texts one more of BYTES bytes
+//	-long BYTES  a text of BYTES bytes in every 1 024 rows, so that windows have equally many
 package main
 
 import (
@@ -37,7 +37,7 @@ func run(args []string, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	out := flags.String("o", "", "the Parquet `file` to write; its folder is made if it is missing")
 	texts := flags.Int("texts", 0, "write exactly `N` distinct texts; 0 writes each documented symbol as it is")
-	long := flags.Int("long", 0, "after every 1 000 texts add one of this many `bytes`; 0 adds none")
+	long := flags.Int("long", 0, "make every 1 024th row a text of this many `bytes`; 0 makes none")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
