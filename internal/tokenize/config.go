@@ -54,12 +54,19 @@ type pattern struct {
 	Regex  string
 }
 
-// modelConfig leaves out the vocabulary, which is most of the file.
+// modelConfig keeps the vocabulary, which is most of the file, as it is.
 type modelConfig struct {
 	Type         string  `json:"type"`
 	UnkToken     string  `json:"unk_token"`
 	MaxWordChars int     `json:"max_input_chars_per_word"`
 	Dropout      float64 `json:"dropout"`
+	ByteFallback bool    `json:"byte_fallback"`
+	IgnoreMerges bool    `json:"ignore_merges"`
+	FuseUnk      bool    `json:"fuse_unk"`
+	WordPrefix   string  `json:"continuing_subword_prefix"`
+	WordSuffix   string  `json:"end_of_word_suffix"`
+
+	Vocab json.RawMessage `json:"vocab"`
 }
 
 // readConfig returns what is read here, and the same JSON without its own

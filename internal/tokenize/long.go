@@ -1,6 +1,7 @@
 package tokenize
 
 import (
+	"slices"
 	"unicode/utf8"
 
 	"localembed/internal/column"
@@ -49,10 +50,44 @@ func (t *Tokenizer) isLong(text []byte) bool {
 
 func (t *Tokenizer) encodeLong(texts *column.Arena, doc int32, out chunk) error {
 	text := texts.At(int(doc))
-	return growPrefix(text, t.limits.maxTokens*firstBytesPerToken, func(end int) (bool, error) {
+	return growPrefix(text, t.limits.maxTokens*firstBytesPerToken, func(from, end int) (bool, error) {
+		// Where the parts before the places do not agree twice, they may never do.
+		for unlike := 0; from < end && unlike < 2; from *= 2 {
+			places := t.limits.runs.places(text, from, end)
+			if places == nil {
+				break
+			}
+			from = places[0]
+			agree, long, err := t.encodePlaces(texts, doc, places, out)
+			if err != nil || agree {
+				return agree, err
+			}
+			if long {
+				unlike++
+			}
+		}
 		err := t.encodePrefix(texts, doc, end, out)
 		return out.truncated[0], err
 	})
+}
+
+// encodePlaces encodes the parts of a text before each place. It reports whether all
+// agree, which is that they pass the limit with the same ids, and whether the first
+// one passes it.
+func (t *Tokenizer) encodePlaces(texts *column.Arena, doc int32, places []int, out chunk) (agree, long bool, err error) {
+	var first []uint32
+	for i, end := range places {
+		if err := t.encodePrefix(texts, doc, end, out); err != nil || !out.truncated[0] {
+			return false, i > 0, err
+		}
+		ids := out.ids[:out.ends[0]]
+		if i == 0 {
+			first = slices.Clone(ids)
+		} else if !slices.Equal(first, ids) {
+			return false, true, nil
+		}
+	}
+	return true, true, nil
 }
 
 // encodePrefix encodes the first end bytes of a text.
@@ -68,10 +103,10 @@ func (t *Tokenizer) encodePrefix(texts *column.Arena, doc int32, end int, out ch
 
 // growPrefix tries prefixes of a text, each at least twice as long as the one
 // before, until one is enough or is the text.
-func growPrefix(text []byte, from int, try func(end int) (enough bool, err error)) error {
+func growPrefix(text []byte, from int, try func(from, end int) (enough bool, err error)) error {
 	for {
 		end := nextWord(text, from)
-		enough, err := try(end)
+		enough, err := try(from, end)
 		if err != nil || enough || end == len(text) {
 			return err
 		}

@@ -56,6 +56,7 @@ type limits struct {
 	tail      int
 	cuts      cuts
 	words     bool // texts may be cut in front of words (see safeWordCuts)
+	runs      runs
 }
 
 // chunk is the result of one call: flat ids of consecutive documents.

@@ -14,7 +14,8 @@
 //   - A long text costs no more than a few times its part within the limit, for
 //     BERT's kind of tokenizer whatever it is made of (see safeCuts), for byte-level
 //     BPE and SentencePiece's kind if it has English words now and then (see
-//     safeWordCuts). Tokenizers outside these arguments take texts whole.
+//     safeWordCuts); a few dozen times that part if it has long runs of letters and
+//     digits or, for SentencePiece's, ideographs (see runs). Tokenizers outside these arguments take texts whole.
 //
 // Texts come in and ids go out as flat memory, and one call into the library
 // encodes hundreds of documents.
@@ -87,6 +88,9 @@ func (t *Tokenizer) prepare(o Options, c *config) error {
 	}
 	t.limits = limits{prompt: o.Prompt, maxTokens: o.MaxTokens, tail: t.facts.tail, cuts: safeCuts(c)}
 	t.limits.words = t.limits.cuts == (cuts{}) && safeWordCuts(c)
+	if t.limits.words {
+		t.limits.runs = safeRuns(c)
+	}
 	return nil
 }
 

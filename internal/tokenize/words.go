@@ -46,7 +46,7 @@ func cutsNoToken(t *addedToken, n *normalizer) bool {
 	if strings.Trim(t.Content, " ") == "" {
 		// Spaces alone have no letter; but with nothing left of them, a token would
 		// be found between any two characters.
-		return t.Content != "" && (!t.Normalized || !strips(n))
+		return t.Content != "" && (!t.Normalized || !hasStep(n, "Strip"))
 	}
 	for _, r := range t.Content {
 		if r <= ' ' || r == 127 || r > 127 && t.Normalized {
@@ -56,16 +56,17 @@ func cutsNoToken(t *addedToken, n *normalizer) bool {
 	return true
 }
 
-func strips(n *normalizer) bool {
+// hasStep says whether a normalizer is of a type or has a step of it.
+func hasStep(n *normalizer, kind string) bool {
 	if n == nil {
 		return false
 	}
 	for i := range n.Normalizers {
-		if strips(&n.Normalizers[i]) {
+		if hasStep(&n.Normalizers[i], kind) {
 			return true
 		}
 	}
-	return n.Type == "Strip"
+	return n.Type == kind
 }
 
 // keepsWords reports whether a normalizer keeps the letters and the space around a

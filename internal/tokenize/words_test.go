@@ -158,7 +158,7 @@ func TestLongTextsOfWordsAreCheap(t *testing.T) {
 		tokenizer := open(t, tokenizerJSON, Options{MaxTokens: maxTokens})
 		calls, bytes := 0, 0
 		room := newChunk(1, maxTokens)
-		err := growPrefix(texts.At(1), maxTokens*firstBytesPerToken, func(end int) (bool, error) {
+		err := growPrefix(texts.At(1), maxTokens*firstBytesPerToken, func(_, end int) (bool, error) {
 			calls++
 			bytes += end
 			err := tokenizer.encodePrefix(&texts, 1, end, room)
@@ -267,7 +267,7 @@ func TestNextWord(t *testing.T) {
 func TestGrowPrefix(t *testing.T) {
 	text := []byte(strings.Repeat("word ", 1<<20) + "word")
 	calls, bytes, last := 0, 0, 0
-	err := growPrefix(text, 512, func(end int) (bool, error) {
+	err := growPrefix(text, 512, func(_, end int) (bool, error) {
 		calls, bytes, last = calls+1, bytes+end, end
 		return end > 1<<19, nil
 	})
@@ -275,7 +275,7 @@ func TestGrowPrefix(t *testing.T) {
 		t.Errorf("%v after %d calls with %d bytes, the last %d", err, calls, bytes, last)
 	}
 	last = 0
-	if err := growPrefix(text, 512, func(end int) (bool, error) { last = end; return false, nil }); err != nil || last != len(text) {
+	if err := growPrefix(text, 512, func(_, end int) (bool, error) { last = end; return false, nil }); err != nil || last != len(text) {
 		t.Errorf("%v, the last try is %d of %d bytes", err, last, len(text))
 	}
 }
