@@ -17,6 +17,8 @@ import (
 type deviceChoice struct {
 	kind  string // cpu, cuda or fake
 	count int    // 0 is as many as fit
+	// faults of fake devices, for drills.
+	faults fake.Faults
 }
 
 func parseDevices(s string) (deviceChoice, error) {
@@ -35,6 +37,16 @@ func parseDevices(s string) (deviceChoice, error) {
 		}
 		return d, nil
 	case "cpu", "fake":
+		if kind == "fake" {
+			n, faults, drill := strings.Cut(rest, ",")
+			if drill {
+				var err error
+				if d.faults, err = fake.ParseFaults(strings.Split(faults, ",")); err != nil {
+					return d, fault.New(fault.Usage, "--devices is %q: %v", s, err).Hinting("a drill is fake:N,FAULT,… with %s", fake.Syntax)
+				}
+			}
+			rest = n
+		}
 		if !some {
 			return d, nil
 		}
@@ -79,7 +91,7 @@ func (d deviceChoice) opener(runtime *onnx.Runtime, m *models.Model) func() ([]b
 		count := d.count
 		if d.kind == "fake" {
 			for i := range max(1, count) {
-				devices = append(devices, &fake.Device{DeviceName: fmt.Sprintf("fake:%d", i), Dim: m.Recipe.Dims})
+				devices = append(devices, &fake.Device{DeviceName: fmt.Sprintf("fake:%d", i), Number: i, Faults: d.faults, Dim: m.Recipe.Dims})
 			}
 			return devices, nil
 		}

@@ -27,14 +27,15 @@ type flags struct {
 	normalize, precision        string
 	onnx                        bool
 
-	onLong    string
-	onBadFile string
-	maxFailed float64
-	ortLib    string
-	yes       bool
-	quiet     bool
-	stopAfter time.Duration
-	json      bool
+	onLong      string
+	onBadFile   string
+	retryFailed bool
+	maxFailed   float64
+	ortLib      string
+	yes         bool
+	quiet       bool
+	stopAfter   time.Duration
+	json        bool
 }
 
 // register declares the flags with their defaults and the reasons for them.
@@ -56,7 +57,8 @@ func (f *flags) register(c *cobra.Command) {
 	f.registerRecipe(c)
 	s.StringVar(&f.onLong, "on-long", "truncate", "a text over the token limit: `truncate` cuts and flags it, error makes it a dead letter")
 	s.StringVar(&f.onBadFile, "on-bad-file", "stop", "a damaged, encrypted or foreign file: `stop` names it, skip leaves it out whole, lists it in the report and ends with exit code 3; each file is then read twice, to know before its first row")
-	s.Float64Var(&f.maxFailed, "max-failed", 1, "stop when most of the first window cannot be embedded, a sign of a wrong column; 100 goes on all the same (`percent`)")
+	s.Float64Var(&f.maxFailed, "max-failed", 1, "stop when devices fail on more of the corpus than this `percent`, and on more than 10 texts, or when most of the first window cannot be embedded, a sign of a wrong column; 100 goes on all the same")
+	s.BoolVar(&f.retryFailed, "retry-failed", false, "try the texts again that no device could embed in earlier runs")
 	s.StringVar(&f.store, "store", "", "checkpoint `folder` on a local disk, which jobs may share one after the other (default: OUT/.localembed/store)")
 	f.registerRuntime(c)
 }

@@ -113,7 +113,7 @@ func (f *flags) open(c *cobra.Command, args []string, log *slog.Logger, withRunt
 	s.options = backfill.Options{
 		Out: f.out, Store: f.store, Job: f.job(args, s), Corpus: s.corpus, Tokenizer: s.tokenizer,
 		PadID: int64(s.tokenizer.PadID()), Recipe: recipe, Limits: f.limits(device),
-		DropLong: f.onLong == "error", MaxFailed: f.maxFailed, Meta: meta, Yes: f.yes,
+		DropLong: f.onLong == "error", MaxFailed: f.maxFailed, RetryFailed: f.retryFailed, Meta: meta, Yes: f.yes,
 		OpenDevices: device.opener(s.runtime, s.model), Log: log,
 	}
 	s.options.Job.Recipe = recipe

@@ -79,8 +79,10 @@ type Options struct {
 	Limits    sortpack.Limits
 	DropLong  bool    // a text over the token limit is a dead letter instead of cut
 	MaxFailed float64 // percent; 100 switches the check off
-	Meta      shard.Meta
-	Yes       bool // surplus parts may be deleted whatever their number
+	// RetryFailed tries the texts again that no device could embed.
+	RetryFailed bool
+	Meta        shard.Meta
+	Yes         bool // surplus parts may be deleted whatever their number
 
 	// OpenDevices is called before the first batch, and not at all where nothing has to
 	// be computed.
@@ -89,6 +91,9 @@ type Options struct {
 	// SelfTest is called with the first device before its first batch; an error ends the
 	// run. nil tests nothing.
 	SelfTest func(context.Context, Device) (selftest.Result, error)
+
+	// Pause changes the pauses between the attempts of a batch; nil keeps them.
+	Pause func(time.Duration) time.Duration
 
 	Log      *slog.Logger
 	Progress func(Progress) // called every second, from a goroutine of its own
@@ -104,6 +109,7 @@ type run struct {
 	names   []string // of the corpus's files
 	queue   queue
 	flight  inFlight
+	careful careful
 	spare   buffers
 	free    chan *window      // windows that can be filled
 	texts   chan column.Arena // text arenas that can be filled
@@ -162,7 +168,7 @@ func (r *run) pipeline(ctx context.Context) error {
 		defer text.Release()
 		r.texts <- text
 	}
-	r.planner = planner{store: r.store, tokenizer: r.Tokenizer, limits: r.Limits, dropLong: r.DropLong, durable: true, claimed: r.flight.claims}
+	r.planner = planner{store: r.store, tokenizer: r.Tokenizer, limits: r.Limits, dropLong: r.DropLong, durable: true, retry: r.RetryFailed, claimed: r.flight.claims}
 	r.queue.init()
 
 	group, ctx := errgroup.WithContext(ctx)
@@ -188,7 +194,7 @@ func (r *run) pipeline(ctx context.Context) error {
 	start(func(context.Context) error { defer close(dead); return r.commit(results) })
 	start(func(ctx context.Context) error { return r.publish(ctx, planned) })
 	// A run that stops must not leave the devices waiting for work.
-	stop := context.AfterFunc(ctx, r.queue.close)
+	stop := context.AfterFunc(ctx, r.queue.stop)
 	err := group.Wait()
 	stop()
 	close(stopProgress)

@@ -56,12 +56,14 @@ func (r *run) commitAll(ready []result) error {
 	if err := r.store.Commit(batches); err != nil {
 		return err
 	}
+	if err := r.careful.alive(r.store); err != nil {
+		return err
+	}
 	for _, done := range ready {
 		r.count.committed(done.work)
 		r.spare.give(done.vectors)
-		if done.window.left.Add(-1) == 0 {
-			close(done.window.committed)
-		}
+		done.window.settle()
+		r.queue.settle()
 	}
 	return nil
 }

@@ -55,6 +55,8 @@ type counters struct {
 	deviceNames                       []string
 	deviceBatches, deviceTokens       []int64
 	deviceBusy                        []time.Duration
+	dropped                           []string  // why a device was given up
+	retries, splits, gaveUp           int64     // gaveUp counts texts that devices could not embed
 	opened, last                      time.Time // when the devices were opened, and the last batch ended
 	tested                            *selftest.Result
 }
@@ -68,6 +70,7 @@ func (c *counters) open(devices []Device) {
 	c.deviceBatches = make([]int64, len(devices))
 	c.deviceTokens = make([]int64, len(devices))
 	c.deviceBusy = make([]time.Duration, len(devices))
+	c.dropped = make([]string, len(devices))
 	c.opened = time.Now()
 }
 
@@ -81,6 +84,41 @@ func (c *counters) ran(device int, took time.Duration, b work) {
 	c.last = time.Now()
 }
 
+// drop notes that a device is given up, and says how many are left.
+func (c *counters) drop(device int, why string) (left int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dropped[device] = why
+	for _, d := range c.dropped {
+		if d == "" {
+			left++
+		}
+	}
+	return left
+}
+
+// pace is the time that a padded token took so far, 0 before the first batch.
+func (c *counters) pace() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.padded == 0 {
+		return 0
+	}
+	busy := time.Duration(0)
+	for _, d := range c.deviceBusy {
+		busy += d
+	}
+	return busy / time.Duration(c.padded)
+}
+
+// count adds one to a counter.
+func (c *counters) count(n *int64) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*n++
+	return *n
+}
+
 // committed counts a batch that is in the store.
 func (c *counters) committed(b work) {
 	c.mu.Lock()
@@ -89,6 +127,7 @@ func (c *counters) committed(b work) {
 	c.padded += int64(b.longest * len(b.docs))
 	c.computed += int64(len(b.docs))
 	c.underway += int64(len(b.docs))
+	b.window.underway += int64(len(b.docs))
 	c.batches++
 }
 
@@ -101,9 +140,7 @@ func (c *counters) published(w *window, embedded int, truncated int64) {
 	c.embedded += int64(embedded)
 	c.truncated += truncated
 	c.shards++
-	for _, b := range w.pending {
-		c.underway -= int64(len(b.docs))
-	}
+	c.underway -= w.underway
 	if c.dead == nil {
 		c.dead = map[string]int64{}
 	}

@@ -1,8 +1,12 @@
 package backfill
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"slices"
 
+	"localembed/internal/checkpoint"
 	"localembed/internal/corpus"
 	"localembed/internal/shard"
 )
@@ -17,6 +21,16 @@ var inputClasses = []string{
 	corpus.NullText.String(), corpus.EmptyText.String(), corpus.InvalidUTF8.String(), corpus.TooBig.String(), tooLong,
 }
 
+// Dead letter classes of texts that no device could embed.
+const (
+	deviceFailed  = "device_failed"  // its batch failed whatever was done
+	outOfMemory   = "out_of_memory"  // alone it took more memory than a device has
+	nonFinite     = "non_finite"     // alone it got NaN or Inf
+	crashedDevice = "crashed_device" // alone it ended the process, again and again
+)
+
+var deviceClasses = []string{deviceFailed, outOfMemory, nonFinite, crashedDevice}
+
 // collectFailed makes the window's dead letters. It copies their texts, since the
 // window's own text is given back before the shard is published.
 func (w *window) collectFailed() {
@@ -24,7 +38,7 @@ func (w *window) collectFailed() {
 		text := w.Text.At(int(d))
 		w.bad.Append(text[:min(len(text), shard.MaxFailedText)])
 		w.failed = append(w.failed, shard.Failed{
-			Doc: d, Class: w.class[d], Message: w.message(d), TextBytes: w.TextBytes[d],
+			Doc: d, Class: w.class[d], Attempts: w.failures[d].Attempts, Message: w.message(d), TextBytes: w.TextBytes[d],
 		})
 	}
 	for i := range w.failed {
@@ -36,6 +50,9 @@ func (w *window) collectFailed() {
 
 // message says in a sentence why a document got no vector.
 func (w *window) message(doc int32) string {
+	if f, ok := w.failures[doc]; ok {
+		return f.Message
+	}
 	switch w.class[doc] {
 	case corpus.NullText.String():
 		return "the text is null"
@@ -48,4 +65,36 @@ func (w *window) message(doc int32) string {
 	default:
 		return "the text has more tokens than the model takes, and --on-long is error"
 	}
+}
+
+// fail makes a document a dead letter by what a device or the store says of it.
+func (w *window) fail(doc int32, f checkpoint.Failure) {
+	if w.failures == nil {
+		w.failures = map[int32]checkpoint.Failure{}
+	}
+	w.failures[doc], w.class[doc] = f, f.Class
+}
+
+// addFailed adds dead letters that were found after the window's text was given back:
+// the corpus reads their texts again.
+func (w *window) addFailed(ctx context.Context, c *corpus.Corpus, docs []int32) error {
+	refs := make([]corpus.Ref, len(docs))
+	for i, d := range docs {
+		refs[i] = corpus.Ref{File: w.File[d], Row: w.Row[d]}
+		if w.Chunk != nil {
+			refs[i].Chunk = w.Chunk[d]
+		}
+	}
+	texts, err := c.Texts(ctx, refs)
+	if err != nil {
+		return err
+	}
+	for i, d := range docs {
+		w.failed = append(w.failed, shard.Failed{
+			Doc: d, Class: w.class[d], Attempts: w.failures[d].Attempts, Message: w.message(d),
+			Text: texts[i][:min(len(texts[i]), shard.MaxFailedText)], TextBytes: w.TextBytes[d],
+		})
+	}
+	slices.SortFunc(w.failed, func(a, b shard.Failed) int { return cmp.Compare(a.Doc, b.Doc) })
+	return nil
 }

@@ -2,14 +2,13 @@ package backfill
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"math"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
-
-	"localembed/internal/fault"
 )
 
 // result is a batch that a device has computed.
@@ -26,16 +25,21 @@ type input struct {
 }
 
 // devices opens the devices when the first batch is there and feeds them until
-// the queue is closed. Each has two goroutines: one lays out the next batch while the
-// other, locked to its thread, is inside Run.
-func (r *run) devices(ctx context.Context, out chan<- result, dead <-chan struct{}) error {
-	first, ok := r.queue.pop()
+// every batch is done with. Each has three goroutines: one lays out the next batch, one
+// waits for the device and decides with the policy, and one, locked to its thread, is
+// inside Run.
+func (r *run) devices(ctx context.Context, out chan<- result, dead <-chan struct{}) (err error) {
+	first, ok := r.queue.pop(func() bool { return false })
 	if !ok {
 		return nil
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // opening a large model takes longer than a signal may take
 	}
+	if err := r.careful.begin(r.store, r.Log); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.careful.end(r.store)) }()
 	opened, err := r.OpenDevices()
 	if err != nil {
 		return err
@@ -45,35 +49,25 @@ func (r *run) devices(ctx context.Context, out chan<- result, dead <-chan struct
 	}
 	r.count.open(opened)
 	group, ctx := errgroup.WithContext(ctx)
+	feeders := make([]*feeder, len(opened))
 	for i, d := range opened {
-		inputs := make(chan input)
-		spare := make(chan input, 2)
-		spare <- input{}
-		spare <- input{}
-		group.Go(func() error {
-			return guard(func() error {
-				defer close(inputs)
-				if i == 0 {
-					// The batch that made the devices open.
-					if !r.lay(ctx, first, spare, inputs) {
-						return nil
-					}
-				}
-				for {
-					b, ok := r.queue.pop()
-					if !ok || !r.lay(ctx, b, spare, inputs) {
-						return nil
-					}
-				}
-			})
-		})
-		group.Go(func() error {
-			return guard(func() error { return r.drive(ctx, i, d, inputs, spare, out, dead) })
-		})
+		f := newFeeder(r, i, d, out, dead)
+		feeders[i] = f
+		if i == 0 {
+			r.queue.back(first) // the batch that made the devices open
+		}
+		group.Go(func() error { return guard(func() error { return f.layOut(ctx) }) })
+		group.Go(func() error { return guard(func() error { return f.drive(ctx) }) })
 	}
+	// A run that stops must not leave a device waiting for work.
+	halt := context.AfterFunc(ctx, r.queue.stop)
 	err = group.Wait()
-	for _, d := range opened {
-		if closeErr := d.Close(); err == nil {
+	halt()
+	for _, f := range feeders {
+		if f.hung {
+			continue // it is still inside Run, and cannot be closed
+		}
+		if closeErr := f.device.Close(); err == nil && !f.gone.Load() {
 			err = closeErr
 		}
 	}
@@ -101,11 +95,58 @@ func (r *run) selfTest(ctx context.Context, opened []Device) error {
 	return nil
 }
 
+// feeder feeds one device.
+type feeder struct {
+	r      *run
+	number int
+	device Device
+	inputs chan input
+	spare  chan input
+	out    chan<- result
+	dead   <-chan struct{}
+	lost   chan struct{} // closed when the device is given up
+	gone   atomic.Bool
+	hung   bool
+	most   atomic.Int64 // padded tokens of the largest batch it may take, after it ran out of memory
+	runner *runner
+}
+
+func newFeeder(r *run, number int, d Device, out chan<- result, dead <-chan struct{}) *feeder {
+	f := &feeder{r: r, number: number, device: d, inputs: make(chan input), spare: make(chan input, 2), out: out, dead: dead, lost: make(chan struct{})}
+	f.spare <- input{}
+	f.spare <- input{}
+	f.most.Store(math.MaxInt64)
+	return f
+}
+
+// layOut takes batches and lays them out, one ahead of the device.
+func (f *feeder) layOut(ctx context.Context) error {
+	defer close(f.inputs)
+	for {
+		b, ok := f.r.queue.pop(f.gone.Load)
+		if !ok {
+			return nil
+		}
+		if int64(b.padded()) > f.most.Load() && len(b.docs) > 1 {
+			if err := f.r.split(b, false); err != nil {
+				return err
+			}
+			continue
+		}
+		if !f.lay(ctx, b) {
+			f.r.queue.back(b)
+			return nil
+		}
+	}
+}
+
 // lay writes a batch's token ids row by row into a spare input and hands it on.
-func (r *run) lay(ctx context.Context, b work, spare <-chan input, out chan<- input) bool {
+func (f *feeder) lay(ctx context.Context, b work) bool {
 	var in input
 	select {
-	case in = <-spare:
+	case in = <-f.spare:
+	case <-f.lost:
+		return false
 	case <-ctx.Done():
 		return false
 	}
@@ -119,91 +160,95 @@ func (r *run) lay(ctx context.Context, b work, spare <-chan input, out chan<- in
 			row[j] = int64(id)
 		}
 		for j := len(ids); j < len(row); j++ {
-			row[j] = r.PadID
+			row[j] = f.r.PadID
 		}
 		in.lengths = append(in.lengths, int32(len(ids)))
 	}
 	select {
-	case out <- in:
+	case f.inputs <- in:
 		return true
+	case <-f.lost:
+		return false
 	case <-ctx.Done():
 		return false
 	}
 }
 
-// drive runs one device. Vectors go to the committer even when the run is being
-// stopped: what is computed is never thrown away while there is somebody to write it.
-func (r *run) drive(ctx context.Context, i int, d Device, inputs <-chan input, spare chan<- input, out chan<- result, dead <-chan struct{}) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	m := &r.count.stages[stageDevices]
+// drive runs the device's batches until there are none or it is given up. Vectors go
+// to the committer even when the run is being stopped: what is computed is
+// never thrown away while there is somebody to write it.
+func (f *feeder) drive(ctx context.Context) error {
+	f.runner = newRunner(f.device)
+	defer f.runner.close()
+	m := &f.r.count.stages[stageDevices]
 	for {
-		in, ok := receive(ctx, inputs, m)
+		in, ok := receive(ctx, f.inputs, m)
 		if !ok {
 			return nil
 		}
-		lengths := in.lengths
-		if in.real == len(in.docs)*in.longest {
-			lengths = nil
-		}
-		vectors := r.spare.take(len(in.docs) * r.Recipe.Dims)
-		end := m.begin()
-		err := d.Run(in.ids, len(in.docs), in.longest, lengths, vectors)
-		r.count.ran(i, end(), in.work)
-		if err == nil {
-			err = finite(vectors, r.Recipe.Dims)
-		}
+		vectors, err := f.run(ctx, in)
 		if err != nil {
-			return r.fail(d, in.work, err)
+			return err
 		}
-		done := result{work: in.work, vectors: vectors}
-		select {
-		case spare <- in:
-		default:
-		}
-		select {
-		case out <- done:
-		case <-dead:
+		if f.gone.Load() {
 			return nil
 		}
+		if vectors != nil {
+			select {
+			case f.out <- result{work: in.work, vectors: vectors}:
+			case <-f.dead:
+				return nil
+			}
+		}
+		select {
+		case f.spare <- in:
+		default:
+		}
 	}
 }
 
-// notFinite says which text of a batch got a vector with NaN or Inf.
-type notFinite struct{ item int }
-
-func (e notFinite) Error() string { return fmt.Sprintf("text %d of the batch got NaN or Inf", e.item) }
-
-// finite is the gate in front of the store: a vector with NaN or Inf is never written.
-// Multiplying by zero keeps NaN and turns Inf into NaN, so one sum tells.
-func finite(vectors []float32, dim int) error {
-	for i := 0; i < len(vectors); i += dim {
-		sum := float32(0)
-		for _, v := range vectors[i : i+dim] {
-			sum += v * 0
+// run runs a batch, again where the policy says so. No vectors and no error mean that
+// the batch is split, given up or another device's.
+func (f *feeder) run(ctx context.Context, in input) ([]float32, error) {
+	pause := pauses()
+	for {
+		vectors, err := f.once(ctx, in)
+		if err == nil {
+			return vectors, nil
 		}
-		if math.IsNaN(float64(sum)) {
-			return notFinite{item: i / dim}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		again, err := f.failed(&in, err)
+		if err != nil || !again {
+			return nil, err
+		}
+		if err := f.r.wait(ctx, pause.NextBackOff()); err != nil {
+			return nil, err
 		}
 	}
-	return nil
 }
 
-// fail decides what becomes of a batch that a device could not run. It is the one
-// place that decides: every failure ends the run, which can be resumed.
-func (r *run) fail(d Device, b work, err error) error {
-	doc := b.docs[0]
-	class, what := fault.DeviceFailed, "could not run"
-	if e, ok := err.(notFinite); ok {
-		doc, class, what = b.docs[e.item], fault.BadVectors, "gave a vector that is not finite for"
+// once runs a batch once.
+func (f *feeder) once(ctx context.Context, in input) ([]float32, error) {
+	r := f.r
+	done, err := r.careful.enter(ctx, r.store, in.work)
+	if err != nil {
+		return nil, err
 	}
-	if e := fault.Of(err); e.Class != fault.Internal {
-		class = e.Class
+	defer done()
+	lengths := in.lengths
+	if in.real == in.padded() {
+		lengths = nil
 	}
-	w := b.window
-	return fault.New(class, "device %s %s a batch of %d × %d tokens that starts with this row", d.Name(), what, len(b.docs), b.longest).
-		In(r.Corpus.Files()[w.File[doc]].Path).AtRow(w.Row[doc]).Because(err).
-		Hinting("run the same command again to go on; a smaller --batch-tokens takes less memory")
+	vectors := r.spare.take(len(in.docs) * r.Recipe.Dims)
+	end := r.count.stages[stageDevices].begin()
+	err = f.runner.run(call{in.ids, len(in.docs), in.longest, lengths, vectors}, r.patience(in.work))
+	r.count.ran(f.number, end(), in.work)
+	if err == nil {
+		err = gate(vectors, r.Recipe.Dims, r.Recipe.Normalize)
+	}
+	return vectors, err
 }
 
 // buffers are reused vectors of results.

@@ -156,6 +156,9 @@ func (e *estimator) add(ctx context.Context, w *window) error {
 	if err != nil {
 		return outError(e.Out, err)
 	}
+	if err := e.planner.remember(w); err != nil {
+		return err
+	}
 	finished := old.State == shard.Good && old.Digest == e.layout.Digest(w.digest, w.dead(), w.Columns)
 	for d, c := range w.class {
 		if c != "" {

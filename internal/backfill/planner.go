@@ -2,6 +2,7 @@ package backfill
 
 import (
 	"context"
+	"slices"
 
 	"localembed/internal/checkpoint"
 	"localembed/internal/key"
@@ -17,6 +18,7 @@ type planner struct {
 	limits    sortpack.Limits
 	dropLong  bool
 	durable   bool
+	retry     bool               // what no device could embed is tried again
 	claimed   func(key.Key) bool // whether an earlier, unfinished window computes the key
 }
 
@@ -63,10 +65,78 @@ func (p *planner) plan(ctx context.Context, w *window) error {
 			return err
 		}
 	}
-	for _, docs := range unfinished {
-		w.pending = append(w.pending, w.work(docs))
+	if err := p.pend(w, unfinished); err != nil {
+		return err
 	}
 	w.left.Store(int32(len(w.pending)))
+	return nil
+}
+
+// remember makes dead letters of the documents whose text no device could embed,
+// by what the store says of it, unless they are tried again.
+func (p *planner) remember(w *window) error {
+	if p.store == nil || p.retry {
+		return nil
+	}
+	if some, err := p.store.HasFailures(); err != nil || !some {
+		return err
+	}
+	for i, k := range w.keys {
+		if w.class[i] != "" {
+			continue
+		}
+		f, ok, err := p.store.Failure(k)
+		if err != nil {
+			return err
+		}
+		if ok {
+			w.fail(int32(i), f)
+		}
+	}
+	return nil
+}
+
+// pend queues batches as they are to run: those that were split in an earlier run
+// as their parts, without parts that are done with.
+func (p *planner) pend(w *window, batches [][]int32) error {
+	some := false
+	if p.store != nil && len(batches) > 0 {
+		var err error
+		if some, err = p.store.HasSplits(); err != nil {
+			return err
+		}
+	}
+	var add func(b work) error
+	add = func(b work) error {
+		if some && len(b.docs) > 1 {
+			parted, err := p.store.HasSplit(b.id())
+			if err != nil {
+				return err
+			}
+			if parted {
+				for _, half := range b.halves() {
+					if err := add(half); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+		}
+		open := false
+		b.docs = slices.DeleteFunc(slices.Clone(b.docs), func(d int32) bool { return w.class[d] != "" })
+		for _, d := range b.docs {
+			open = open || !w.entries[d].Found
+		}
+		if open {
+			w.pending = append(w.pending, w.work(b.docs))
+		}
+		return nil
+	}
+	for _, docs := range batches {
+		if err := add(w.work(docs)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -45,6 +45,11 @@ func (r *run) publish(ctx context.Context, in <-chan *window) error {
 // publishWindow writes the window's shard, dead letters first, and only then
 // records it, which ends the window's plan and claims.
 func (r *run) publishWindow(ctx context.Context, w *window) error {
+	if !w.done {
+		if err := r.resolve(ctx, w); err != nil {
+			return err
+		}
+	}
 	docs := make([]int32, 0, w.Len())
 	for i, c := range w.class {
 		if c == "" {
@@ -70,6 +75,37 @@ func (r *run) publishWindow(ctx context.Context, w *window) error {
 	return nil
 }
 
+// resolve finds the place of every vector, and makes dead letters of the documents whose
+// text no device could embed since the window was planned, in whichever window.
+func (r *run) resolve(ctx context.Context, w *window) error {
+	embed := func(i int) bool { return w.class[i] == "" }
+	if err := r.store.Lookup(w.keys, w.entries, embed); err != nil {
+		return err
+	}
+	var dead []int32
+	for i, c := range w.class {
+		if c != "" || w.entries[i].Found {
+			continue
+		}
+		f, ok, err := r.store.Failure(w.keys[i])
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return fault.New(fault.Internal, "the vector of this row is neither in the store nor planned").
+				In(r.Corpus.Files()[w.File[i]].Path).AtRow(w.Row[i]).
+				Hinting("run the same command again; if it says so again, please report it")
+		}
+		w.fail(int32(i), f)
+		dead = append(dead, int32(i))
+	}
+	if len(dead) == 0 {
+		return nil
+	}
+	w.shard = r.layout.Digest(w.digest, w.dead(), w.Columns)
+	return w.addFailed(ctx, r.Corpus, dead)
+}
+
 // record notes in the store that the shard is there. Where it was there before, that
 // is needed only after a crash between the two.
 func (r *run) record(w *window) error {
@@ -89,16 +125,7 @@ func (r *run) record(w *window) error {
 // write publishes the window's dead letters and its shard, and counts the
 // truncated texts in it.
 func (r *run) write(ctx context.Context, w *window, docs []int32) (truncated int64, err error) {
-	embed := func(i int) bool { return w.class[i] == "" }
-	if err := r.store.Lookup(w.keys, w.entries, embed); err != nil {
-		return 0, err
-	}
 	for _, d := range docs {
-		if !w.entries[d].Found {
-			return 0, fault.New(fault.Internal, "the vector of this row is neither in the store nor planned").
-				In(r.Corpus.Files()[w.File[d]].Path).AtRow(w.Row[d]).
-				Hinting("run the same command again; if it says so again, please report it")
-		}
 		if w.entries[d].Truncated {
 			truncated++
 		}

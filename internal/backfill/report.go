@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"localembed/internal/corpus"
@@ -112,6 +113,7 @@ func (r *run) report() (*Report, error) {
 		SkippedFiles:    skippedFiles(r.Corpus),
 		VectorsComputed: c.computed, VectorsReused: max(0, unique-c.computed),
 		Tokens: c.tokens, PaddedTokens: c.padded, PaddingWaste: waste(c.tokens, c.padded), Batches: c.batches,
+		Retries: c.retries, Splits: c.splits,
 		ShardsWritten: c.written.Load(), Seconds: time.Since(r.started).Seconds(),
 		Stages: map[string]StageReport{}, Devices: []DeviceReport{},
 		Reproducibility: c.tested, Recipe: r.Recipe, Host: host,
@@ -129,7 +131,7 @@ func (r *run) report() (*Report, error) {
 		}
 	}
 	for i, name := range c.deviceNames {
-		d := DeviceReport{Name: name, Batches: c.deviceBatches[i], Tokens: c.deviceTokens[i]}
+		d := DeviceReport{Name: name, Batches: c.deviceBatches[i], Tokens: c.deviceTokens[i], Dropped: c.dropped[i]}
 		if working > 0 {
 			d.BusyShare = c.deviceBusy[i].Seconds() / working
 		}
@@ -145,7 +147,7 @@ func (r *run) report() (*Report, error) {
 // deadLetters lists every class, those without a document too, and the total.
 func deadLetters(counted map[string]int64) map[string]int64 {
 	all := map[string]int64{"total": 0}
-	for _, c := range inputClasses {
+	for _, c := range slices.Concat(inputClasses, deviceClasses) {
 		all[c] = counted[c]
 		all["total"] += counted[c]
 	}

@@ -31,15 +31,24 @@ type window struct {
 	tokens    tokenize.Tokens
 	claims    map[key.Key]struct{} // keys that this window computes
 	plan      checkpoint.Plan
-	pending   []work // batches of the plan that are not in the store
+	pending   []work                       // batches of the plan that are not in the store
+	failures  map[int32]checkpoint.Failure // why a device could not embed a document
 	failed    []shard.Failed
 	bad       column.Arena // the texts of failed
 
 	old       shard.Info    // what the shard that is there says of itself
 	done      bool          // that shard is the one this window gives
 	shard     [32]byte      // digest of the shard that this window gives
-	left      atomic.Int32  // batches not yet committed
+	left      atomic.Int32  // batches neither committed nor given up
+	underway  int64         // documents of committed batches; the counters' lock guards it
 	committed chan struct{} // closed when left is 0
+}
+
+// settle says that a batch of the window is committed or given up.
+func (w *window) settle() {
+	if w.left.Add(-1) == 0 {
+		close(w.committed)
+	}
 }
 
 // work is a batch for a device.
@@ -48,6 +57,31 @@ type work struct {
 	docs    []int32
 	longest int
 	real    int // tokens without padding
+
+	attempts int // runs that failed
+	killed   int // devices that were lost to it, or to a batch that it is a part of
+}
+
+// padded is the batch's size with padding, in tokens.
+func (b work) padded() int { return b.longest * len(b.docs) }
+
+// id is the batch's id: the hash of its content keys.
+func (b work) id() [32]byte {
+	keys := make([]key.Key, len(b.docs))
+	for i, d := range b.docs {
+		keys[i] = b.window.keys[d]
+	}
+	return checkpoint.BatchID(keys)
+}
+
+// halves is the one rule by which a batch is split: by position.
+func (b work) halves() []work {
+	n := len(b.docs) / 2
+	halves := []work{b.window.work(b.docs[:n:n]), b.window.work(b.docs[n:])}
+	for i := range halves {
+		halves[i].killed = b.killed
+	}
+	return halves
 }
 
 // read fills windows, gives every document its content key and every window its
@@ -99,7 +133,8 @@ func (w *window) fill(ctx context.Context, c *corpus.Corpus, recipe key.Recipe) 
 	}
 	w.tokens.Reset()
 	w.claims = map[key.Key]struct{}{}
-	w.plan, w.pending, w.failed = checkpoint.Plan{}, nil, nil
+	w.plan, w.pending, w.failed, w.failures = checkpoint.Plan{}, nil, nil, nil
+	w.underway = 0
 	w.bad.Reset()
 	w.done, w.old, w.shard = false, shard.Info{}, [32]byte{}
 	w.left.Store(0)

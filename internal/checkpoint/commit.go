@@ -100,10 +100,19 @@ func (s *Store) missing(batches []Batch) (todo []Batch, absent map[key.Key]bool,
 // enter writes the index entries of appended batches for the absent keys, each
 // for the first of its vectors.
 func (s *Store) enter(w *pebble.Batch, batches []Batch, firsts []int64, absent map[key.Key]bool) error {
+	failures, err := s.HasFailures()
+	if err != nil {
+		return err
+	}
 	for i, b := range batches {
 		for j, k := range b.Keys {
 			if !absent[k] {
 				continue
+			}
+			if failures { // it was tried again, and is no failure any more
+				if err := w.Delete(tagged(tagFailure, k), nil); err != nil {
+					return err
+				}
 			}
 			delete(absent, k)
 			v := bytesOf(b.Vectors[j*b.Dim : (j+1)*b.Dim])

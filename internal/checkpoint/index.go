@@ -19,11 +19,14 @@ import (
 
 // Tags, the first byte of every key of the index.
 const (
+	tagDeaths  = 'd'
+	tagFailure = 'f'
 	tagKey     = 'k'
 	tagPlan    = 'p'
 	tagSegment = 's'
 	tagVersion = 'v'
 	tagShard   = 'w'
+	tagSplit   = 'x'
 )
 
 func tagged(tag byte, id [32]byte) []byte { return append([]byte{tag}, id[:]...) }

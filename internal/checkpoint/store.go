@@ -26,6 +26,9 @@
 //	's' segment u32 (BE)     committed length of the segment, u64
 //	'k' content key [32]     place of the vector: segment u32, offset u64, dim u32,
 //	                         n_tokens u32, truncated u8, crc32c of the vector u32
+//	'd'                      processes that died in a row without a commit (see Deaths)
+//	'f' content key [32]     a text that no device could embed (see Failure)
+//	'x' batch id [32]        the batch is split
 //	'p' window digest [32]   plan of an unpublished window (see Plan)
 //	'w' shard digest [32]    the shard was published or read back: the store holds
 //	                         every vector in it

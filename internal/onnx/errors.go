@@ -14,10 +14,11 @@ const (
 	Transient   Kind = iota // it may work when tried again
 	OutOfMemory             // a smaller batch may work
 	Fatal                   // trying again cannot help: a bug, or a model that does not fit
+	Lost                    // the device is gone: it cannot run this batch nor any other
 )
 
 func (k Kind) String() string {
-	return [...]string{"transient", "out of memory", "fatal"}[k]
+	return [...]string{"transient", "out of memory", "fatal", "lost"}[k]
 }
 
 // Error is a failure of a device. The *fault.Error in it is what the user is told.
@@ -51,6 +52,14 @@ func (s *Session) failed(items, length int, err error) *Error {
 		if strings.Contains(text, sign) {
 			e.Kind = OutOfMemory
 			e.Fault.Hinting("use smaller batches, fewer devices or a machine with more memory; the same command goes on where it stopped")
+			return e
+		}
+	}
+	for _, sign := range []string{"illegal memory access", "device-side assert", "launch failure", "ECC", "has fallen off the bus", "devices unavailable", "illegal address"} {
+		if strings.Contains(text, sign) {
+			// CUDA gives up the whole context: each later call fails alike.
+			e.Kind = Lost
+			e.Fault.Hinting("look at the GPU (nvidia-smi, the kernel's log); the same command goes on where it stopped")
 			return e
 		}
 	}

@@ -11,7 +11,9 @@ import (
 // Device is a fake device. Its methods may be called as those of onnx.Session.
 type Device struct {
 	DeviceName string
+	Number     int // among the devices, from 0
 	Dim        int
+	Faults     Faults
 	// Together makes each vector depend on its whole batch, as kernels do that are
 	// chosen by shape: a batch that is put together in another way shows.
 	Together bool
@@ -19,6 +21,7 @@ type Device struct {
 	// Run's, and nothing is computed.
 	Before func(ids []int64, items, length int, lengths []int32) error
 
+	tries   atomic.Int64
 	runs    atomic.Int64
 	vectors atomic.Int64
 	closed  atomic.Bool
@@ -29,6 +32,9 @@ func (d *Device) Name() string { return d.DeviceName }
 
 // Runs is how often Run computed a batch.
 func (d *Device) Runs() int64 { return d.runs.Load() }
+
+// Tries is how often Run was called.
+func (d *Device) Tries() int64 { return d.tries.Load() }
 
 // Vectors is how many vectors Run computed.
 func (d *Device) Vectors() int64 { return d.vectors.Load() }
@@ -42,6 +48,10 @@ func (d *Device) Run(ids []int64, items, length int, lengths []int32, out []floa
 		if err := d.Before(ids, items, length, lengths); err != nil {
 			return err
 		}
+	}
+	n := d.tries.Add(1)
+	if err := d.Faults.meet(d, n, ids, items, length); err != nil {
+		return err
 	}
 	if d.closed.Load() || len(ids) != items*length || len(out) != items*d.Dim || (lengths != nil && len(lengths) != items) {
 		return errors.New("fake device: the batch's sizes do not fit, or the device is closed")
@@ -57,6 +67,7 @@ func (d *Device) Run(ids []int64, items, length int, lengths []int32, out []floa
 		}
 		Vector(text, out[i*d.Dim:(i+1)*d.Dim])
 	}
+	d.Faults.spoil(d, n, ids, items, length, out)
 	d.runs.Add(1)
 	d.vectors.Add(int64(items))
 	return nil
