@@ -42,8 +42,9 @@ func (c *careful) begin(store *checkpoint.Store, log *slog.Logger) (err error) {
 	}
 	c.turn = make(chan struct{}, 1)
 	c.turn <- struct{}{}
-	if c.on = c.before.InARow >= carefulAfter; c.on {
-		log.Warn("the last processes died before they committed a batch: one batch runs at a time, to find the one that does it", "deaths", c.before.InARow)
+	// A batch under suspicion keeps the next run careful, although others were committed.
+	if c.on = c.before.InARow >= carefulAfter || c.record.Times > 0; c.on {
+		log.Warn("the last processes died while they ran batches: one batch runs at a time, to find the one that does it", "deaths", max(c.before.InARow, c.record.Times))
 	}
 	return store.PutDeaths(c.record)
 }
@@ -69,7 +70,8 @@ func (c *careful) end(store *checkpoint.Store) error {
 }
 
 // enter lets a batch run: at once, or in a careful run when no other runs and it is
-// noted. suspect says that the batch ended too many processes and must not run.
+// noted. The function it returns lets the next one run; it is called when the batch is
+// committed or has failed. crashes is the error of a batch that must not run.
 func (c *careful) enter(ctx context.Context, store *checkpoint.Store, b work) (done func(), err error) {
 	if !c.on {
 		return func() {}, nil

@@ -64,6 +64,7 @@ func (r *run) commitAll(ready []result) error {
 		r.spare.give(done.vectors)
 		done.window.settle()
 		r.queue.settle()
+		done.release()
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 type result struct {
 	work
 	vectors []float32 // len(docs) × dim
+	release func()    // lets the next batch of a careful run go, once this one is committed
 }
 
 // input is a batch in the form in which a device takes it.
@@ -186,16 +187,16 @@ func (f *feeder) drive(ctx context.Context) error {
 		if !ok {
 			return nil
 		}
-		vectors, err := f.run(ctx, in)
+		done, err := f.run(ctx, in)
 		if err != nil {
 			return err
 		}
 		if f.gone.Load() {
 			return nil
 		}
-		if vectors != nil {
+		if done.vectors != nil {
 			select {
-			case f.out <- result{work: in.work, vectors: vectors}:
+			case f.out <- done:
 			case <-f.dead:
 				return nil
 			}
@@ -209,41 +210,42 @@ func (f *feeder) drive(ctx context.Context) error {
 
 // run runs a batch, again where the policy says so. No vectors and no error mean that
 // the batch is split, given up or another device's.
-func (f *feeder) run(ctx context.Context, in input) ([]float32, error) {
+func (f *feeder) run(ctx context.Context, in input) (result, error) {
 	pause := pauses()
 	for {
-		vectors, err := f.once(ctx, in)
+		release, err := f.r.careful.enter(ctx, f.r.store, in.work)
 		if err == nil {
-			return vectors, nil
+			var vectors []float32
+			if vectors, err = f.once(in); err == nil {
+				return result{in.work, vectors, release}, nil
+			}
+			release()
+		} else if causeOf(err) != ended {
+			return result{}, err
 		}
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return result{}, context.Cause(ctx)
 		}
 		again, err := f.failed(&in, err)
 		if err != nil || !again {
-			return nil, err
+			return result{}, err
 		}
 		if err := f.r.wait(ctx, pause.NextBackOff()); err != nil {
-			return nil, err
+			return result{}, err
 		}
 	}
 }
 
 // once runs a batch once.
-func (f *feeder) once(ctx context.Context, in input) ([]float32, error) {
+func (f *feeder) once(in input) ([]float32, error) {
 	r := f.r
-	done, err := r.careful.enter(ctx, r.store, in.work)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	lengths := in.lengths
 	if in.real == in.padded() {
 		lengths = nil
 	}
 	vectors := r.spare.take(len(in.docs) * r.Recipe.Dims)
 	end := r.count.stages[stageDevices].begin()
-	err = f.runner.run(call{in.ids, len(in.docs), in.longest, lengths, vectors}, r.patience(in.work))
+	err := f.runner.run(call{in.ids, len(in.docs), in.longest, lengths, vectors}, r.patience(in.work))
 	r.count.ran(f.number, end(), in.work)
 	if err == nil {
 		err = gate(vectors, r.Recipe.Dims, r.Recipe.Normalize)
