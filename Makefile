@@ -47,8 +47,9 @@ lint: $(TOKENIZERS) $(LINTER) ## formatting, vet, staticcheck and the layering
 fuzz: deps ## every fuzz target for 20 seconds
 	scripts/fuzz 20s
 
-soak: deps ## hundreds of kills, deadlines and thousands of mutated files
+soak: deps ## hundreds of kills, thousands of mutated files, 10 000 simulated jobs
 	LOCALEMBED_SOAK=1 go test -count=1 -v -timeout 60m -run "TestDisturbedRuns|TestMutations" ./cmd/localembed ./internal/corpus
+	LOCALEMBED_SEEDS=10000 go test -count=1 -timeout 120m -run TestSimulation ./internal/backfill
 
 bench-cpu: build model ## tokens/s beside sentence-transformers and the GEMM ceiling
 	bench/cpu/run.sh

@@ -48,7 +48,7 @@ func (f *flags) register(c *cobra.Command) {
 	s.StringVar(&f.id, "id", "", "id `column`: integer, string, UUID or binary (default: a column named id, else none)")
 	s.StringSliceVar(&f.keep, "keep", nil, "`columns` to carry into the shards, separated by commas")
 	s.Int64Var(&f.limit, "limit", 0, "read the first `N` corpus rows; a later run may raise it (default: all)")
-	s.StringVar(&f.devices, "devices", "cpu", "cpu (one single-threaded session per core, as many as a quarter of the memory holds: faster than one session on all cores), cpu:N, or cuda for plan")
+	s.StringVar(&f.devices, "devices", "cpu", "cpu (one single-threaded session per core, as many as a quarter of the memory holds: faster than one session on all cores), cpu:N, or cuda for plan; fake:N,FAULT,… pretends, for drills: docs/reliability.md")
 	s.IntVar(&f.batchTokens, "batch-tokens", 0, "padded tokens per batch `N` (default: cpu 512, which stays in a core's cache; cuda 16384)")
 	s.IntVar(&f.batchItems, "batch-items", 0, "texts per batch `N` (default: cpu 512, cuda 4096)")
 	s.IntVar(&f.batchCells, "batch-cells", 0, "attention cells per batch `N`: texts × longest² (default: cpu 4194304, cuda 67108864)")
