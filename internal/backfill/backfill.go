@@ -143,6 +143,9 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.store.Close()) }()
+	for _, why := range r.store.Short() {
+		r.Log.Warn("the store has lost vectors: they are taken from shards, or computed again", "why", why)
+	}
 	r.unique = newDistinct(StateDir(o.Out))
 	defer r.unique.close()
 	if err = r.readBack(ctx); err == nil {
@@ -168,7 +171,7 @@ func (r *run) pipeline(ctx context.Context) error {
 		defer text.Release()
 		r.texts <- text
 	}
-	r.planner = planner{store: r.store, tokenizer: r.Tokenizer, limits: r.Limits, dropLong: r.DropLong, durable: true, retry: r.RetryFailed, claimed: r.flight.claims}
+	r.planner = planner{store: r.store, tokenizer: r.Tokenizer, limits: r.Limits, dropLong: r.DropLong, durable: true, retry: r.RetryFailed, claimed: r.flight.claims, mend: r.mend}
 	r.queue.init()
 
 	group, ctx := errgroup.WithContext(ctx)

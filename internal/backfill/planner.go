@@ -18,14 +18,20 @@ type planner struct {
 	limits    sortpack.Limits
 	dropLong  bool
 	durable   bool
-	retry     bool               // what no device could embed is tried again
-	claimed   func(key.Key) bool // whether an earlier, unfinished window computes the key
+	retry     bool                                 // what no device could embed is tried again
+	claimed   func(key.Key) bool                   // whether an earlier, unfinished window computes the key
+	mend      func(context.Context, *window) error // takes what is damaged out of the window's entries; nil in a plan
 }
 
 // plan fills the window's entries, tokens, dead letters, plan and pending batches.
 func (p *planner) plan(ctx context.Context, w *window) error {
 	if err := p.lookUp(w); err != nil {
 		return err
+	}
+	if p.mend != nil {
+		if err := p.mend(ctx, w); err != nil {
+			return err
+		}
 	}
 	unfinished := w.unfinished()
 	fresh := w.fresh()

@@ -35,6 +35,8 @@ func BatchID(keys []key.Key) [32]byte {
 // A vector that is there already is not replaced: the first one stays, so
 // that a vector never changes once it may have been published.
 func (s *Store) Commit(batches []Batch) error {
+	s.committing.Lock()
+	defer s.committing.Unlock()
 	if err := s.commit(batches); err != nil {
 		return s.wrap(err)
 	}

@@ -6,14 +6,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io"
 	"runtime"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 	"golang.org/x/sync/errgroup"
 
+	"localembed/internal/fault"
 	"localembed/internal/key"
 )
 
@@ -133,26 +132,28 @@ func (s *Store) Vectors(entries []Entry, dim int, dst []float32) error {
 	for i := range order {
 		order[i] = int32(i)
 	}
-	slices.SortFunc(order, func(a, b int32) int {
-		x, y := &entries[a], &entries[b]
-		return cmp.Or(cmp.Compare(x.segment, y.segment), cmp.Compare(x.offset, y.offset))
-	})
+	sortByPlace(order, entries)
 	for _, i := range order {
 		e := &entries[i]
 		if !e.Found || int(e.dim) != dim {
 			return s.corrupt("a vector of %d values is asked for where the index has %d (found: %t)", dim, e.dim, e.Found)
 		}
-		v := bytesOf(dst[int(i)*dim : (int(i)+1)*dim])
-		err := s.segments.readAt(e.segment, v, e.offset)
-		if errors.Is(err, io.EOF) {
-			return s.corrupt("%s ends before the vector at byte %d", s.segments.path(e.segment), e.offset)
-		}
+		why, err := s.damage(e, bytesOf(dst[int(i)*dim:(int(i)+1)*dim]))
 		if err != nil {
-			return s.wrap(fmt.Errorf("vector at %d of %s: %w", e.offset, s.segments.path(e.segment), err))
+			return err
 		}
-		if crc32.Checksum(v, castagnoli) != e.crc {
-			return s.corrupt("the vector at byte %d of %s does not match its checksum", e.offset, s.segments.path(e.segment))
+		if why != "" {
+			return fault.New(fault.StoreCorrupt, "the store is damaged: %s", why).In(s.dir).
+				Hinting("run the same command again: such vectors are taken from published shards, or computed again")
 		}
 	}
 	return nil
+}
+
+// sortByPlace sorts positions of entries by where their vectors lie on disk.
+func sortByPlace(order []int32, entries []Entry) {
+	slices.SortFunc(order, func(a, b int32) int {
+		x, y := &entries[a], &entries[b]
+		return cmp.Or(cmp.Compare(x.segment, y.segment), cmp.Compare(x.offset, y.offset))
+	})
 }

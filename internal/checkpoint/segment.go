@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unsafe"
@@ -38,6 +41,8 @@ type segments struct {
 	file   vfs.File
 	buf    []byte
 
+	short []string // segments that had not all of their committed bytes at opening, as sentences
+
 	mu      sync.Mutex
 	readers map[uint32]vfs.File
 }
@@ -46,52 +51,97 @@ func (s *segments) path(n uint32) string {
 	return filepath.Join(s.store.dir, "vectors", fmt.Sprintf("%06d.seg", n))
 }
 
-// openSegments checks that every committed byte is there, cuts the written
-// segment at its committed length and removes segments that were begun but never
-// committed to.
+// openSegments notes segments that have lost committed bytes, cuts the written
+// segment at its committed length and removes files that no commit names.
+// What a lost part held is found damaged when it is used; nothing is appended to
+// such a segment.
 func openSegments(store *Store, readOnly bool) (*segments, error) {
 	s := &segments{store: store, readers: map[uint32]vfs.File{}}
 	it, err := store.db.NewIter(&pebble.IterOptions{LowerBound: []byte{tagSegment}, UpperBound: []byte{tagSegment + 1}})
 	if err != nil {
 		return nil, err
 	}
+	committed := map[uint32]bool{}
+	whole := true // the last segment
 	for ok := it.First(); ok; ok = it.Next() {
 		n, length, err := decodeSegment(it.Key(), it.Value())
 		if err != nil {
 			return nil, errors.Join(store.corrupt("%v", err), it.Close())
 		}
+		committed[n] = true
 		info, err := store.fs.Stat(s.path(n))
-		if err != nil || info.Size() < length {
-			return nil, errors.Join(store.corrupt("%s is missing or shorter than the %d bytes that were committed", s.path(n), length), it.Close())
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			s.short = append(s.short, fmt.Sprintf("%s is missing, of which %d bytes were committed", s.path(n), length))
+			whole = false
+		case err != nil:
+			return nil, errors.Join(err, it.Close())
+		case info.Size() < length:
+			s.short = append(s.short, fmt.Sprintf("%s has %d bytes, of which %d were committed", s.path(n), info.Size(), length))
+			whole = false
+		default:
+			whole = true
 		}
 		s.number, s.length = n, length
 	}
-	if err := errors.Join(it.Error(), it.Close()); err != nil || readOnly {
-		return s, err
+	if err := errors.Join(it.Error(), it.Close()); err != nil {
+		return nil, err
 	}
-	return s, s.removeUncommitted()
+	names, err := store.fs.List(filepath.Join(store.dir, "vectors"))
+	if errors.Is(err, fs.ErrNotExist) {
+		names, err = nil, publish.MkdirAll(store.fs, filepath.Join(store.dir, "vectors"), 0o700)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if store.fresh && slices.ContainsFunc(names, isSegment) {
+		return nil, store.corrupt("it has vectors, and the index that names them is missing or empty")
+	}
+	if readOnly {
+		return s, nil
+	}
+	if err := s.removeUncommitted(names, committed); err != nil {
+		return nil, err
+	}
+	if !whole || s.number == 0 {
+		return s, nil
+	}
+	return s, s.reopen()
 }
 
-// removeUncommitted cuts bytes past the last commit and deletes later segments.
-func (s *segments) removeUncommitted() error {
-	fs := s.store.fs
-	names, err := fs.List(filepath.Join(s.store.dir, "vectors"))
-	if err != nil {
-		return err
+func isSegment(name string) bool {
+	n, err := segmentNumber(name)
+	return err == nil && n > 0
+}
+
+// segmentNumber is the number in a segment's file name.
+func segmentNumber(name string) (uint32, error) {
+	digits, ok := strings.CutSuffix(name, ".seg")
+	if !ok || len(digits) < 6 {
+		return 0, errors.New("not a segment")
 	}
+	n, err := strconv.ParseUint(digits, 10, 32)
+	return uint32(n), err
+}
+
+// removeUncommitted deletes segments that no commit names: they were begun when their
+// process died, or pruned.
+func (s *segments) removeUncommitted(names []string, committed map[uint32]bool) error {
 	for _, name := range names {
-		var n uint32
-		if _, err := fmt.Sscanf(name, "%d.seg", &n); err != nil || !strings.HasSuffix(name, ".seg") || n <= s.number {
+		n, err := segmentNumber(name)
+		if err != nil || committed[n] {
 			continue
 		}
-		if err := publish.Remove(fs, s.path(n)); err != nil {
+		if err := publish.Remove(s.store.fs, s.path(n)); err != nil {
 			return err
 		}
 	}
-	if s.number == 0 {
-		return nil
-	}
-	if s.file, err = fs.OpenReadWrite(s.path(s.number), vfs.WriteCategoryUnspecified); err != nil {
+	return nil
+}
+
+// reopen goes on with the last segment, cut behind the last commit.
+func (s *segments) reopen() (err error) {
+	if s.file, err = s.store.fs.OpenReadWrite(s.path(s.number), vfs.WriteCategoryUnspecified); err != nil {
 		return err
 	}
 	// A file system without truncation (in tests) keeps the tail, which the next

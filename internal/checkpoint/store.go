@@ -6,7 +6,9 @@
 //     checked against its CRC when it is read);
 //   - a batch is committed whole or not at all;
 //   - a plan that PutPlan acknowledged is found again, unchanged;
-//   - one process uses the store at a time, and the second is told who.
+//   - one process uses the store at a time, and the second is told who;
+//   - what a damaged segment has lost is found when it is used (Damaged), and
+//     taken out of the index (Forget): it is never taken for a vector.
 //
 // # Layout
 //
@@ -47,6 +49,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strconv"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -59,8 +62,7 @@ import (
 // Version is the format version of the store. 1: the first.
 const Version = 1
 
-// Store is an open store. Its methods may be called by several goroutines,
-// but Commit by one at a time.
+// Store is an open store. Its methods may be called by several goroutines.
 type Store struct {
 	fs       vfs.FS
 	dir      string
@@ -69,6 +71,8 @@ type Store struct {
 	log      *latch
 	segments *segments
 	fresh    bool
+
+	committing sync.Mutex
 }
 
 // Options say how a store is opened.
@@ -185,6 +189,9 @@ func (s *Store) checkVersion(readOnly bool) error {
 
 // Fresh reports whether this opening made the store.
 func (s *Store) Fresh() bool { return s.fresh }
+
+// Short lists, as sentences, the segments that have lost committed bytes.
+func (s *Store) Short() []string { return s.segments.short }
 
 // Dir is the store's folder.
 func (s *Store) Dir() string { return s.dir }

@@ -164,32 +164,6 @@ func appendTo(t *testing.T, path, bytes string) {
 	}
 }
 
-func TestAMissingOrShortSegmentIsCorrupt(t *testing.T) {
-	for name, damage := range map[string]func(path string) error{
-		"missing": os.Remove,
-		"short":   func(path string) error { return os.Truncate(path, 100) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			smallSegments(t)
-			dir := filepath.Join(t.TempDir(), "store")
-			s := open(t, nil, dir)
-			commit(t, s, batchOf(0, 20))
-			commit(t, s, batchOf(20, 2))
-			first := s.segments.path(1)
-			closeStore(t, s)
-			if err := damage(first); err != nil {
-				t.Fatal(err)
-			}
-			for _, readOnly := range []bool{true, false} {
-				_, err := Open(dir, Options{ReadOnly: readOnly})
-				if e := wantClass(t, err, fault.StoreCorrupt); !strings.Contains(e.Message, first) {
-					t.Errorf("%q does not name %s", e.Message, first)
-				}
-			}
-		})
-	}
-}
-
 func TestAChangedByteIsCorrupt(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s := open(t, nil, dir)
