@@ -93,17 +93,7 @@ func (s *Store) usedSegments() (map[uint32]bool, error) {
 
 // Planned reports whether the store has the plan of a window that is not published: a
 // job is unfinished.
-func (s *Store) Planned() (bool, error) {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{tagPlan}, UpperBound: []byte{tagPlan + 1}})
-	if err != nil {
-		return false, s.wrap(err)
-	}
-	some := it.First()
-	if err := errors.Join(it.Error(), it.Close()); err != nil {
-		return false, s.wrap(err)
-	}
-	return some, nil
-}
+func (s *Store) Planned() (bool, error) { return s.hasAny(tagPlan) }
 
 // Size is the bytes of the files in the store's folder.
 func (s *Store) Size() (bytes int64, err error) {
