@@ -53,12 +53,9 @@ func (f *queryFlags) query(c *cobra.Command, out, text string) error {
 	if f.top < 1 {
 		return fault.New(fault.Usage, "--top is %d", f.top).Hinting("give a number above 0")
 	}
-	job, err := backfill.ReadJob(vfs.Default, out)
+	job, err := jobOf(out)
 	if err != nil {
 		return err
-	}
-	if job == nil {
-		return fault.New(fault.NoSuchFile, "this folder has no job.json").In(out).Hinting("give the --out folder of a run")
 	}
 	vector, err := f.embed(c.Context(), job, text)
 	if err != nil {

@@ -173,20 +173,25 @@ func printError(w io.Writer, e *fault.Error) {
 	}
 }
 
-// printErrorJSON prints one object on one line.
-func printErrorJSON(w io.Writer, e *fault.Error) {
-	place := func(n int64) *int64 {
+// placed is a failure as machines read it.
+type placed struct {
+	Class    fault.Class `json:"class"`
+	File     string      `json:"file"`
+	RowGroup *int64      `json:"row_group"`
+	Row      *int64      `json:"row"`
+	Message  string      `json:"message"`
+	Hint     string      `json:"hint"`
+}
+
+func place(e *fault.Error) placed {
+	known := func(n int64) *int64 {
 		if n < 0 {
 			return nil
 		}
 		return &n
 	}
-	_ = json.NewEncoder(w).Encode(struct {
-		Class    fault.Class `json:"class"`
-		File     string      `json:"file"`
-		RowGroup *int64      `json:"row_group"`
-		Row      *int64      `json:"row"`
-		Message  string      `json:"message"`
-		Hint     string      `json:"hint"`
-	}{e.Class, e.File, place(e.RowGroup), place(e.Row), e.Error(), e.Hint})
+	return placed{e.Class, e.File, known(e.RowGroup), known(e.Row), e.Error(), e.Hint}
 }
+
+// printErrorJSON prints one object on one line.
+func printErrorJSON(w io.Writer, e *fault.Error) { _ = json.NewEncoder(w).Encode(place(e)) }
