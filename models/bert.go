@@ -15,7 +15,7 @@ func bert(c config) encoder {
 	return encoder{
 		vocab: c.VocabSize, width: c.HiddenSize, hidden: c.HiddenSize, heads: c.Heads, inner: c.Intermediate,
 		positions: c.Positions, types: or(c.Types, 2), count: c.Layers,
-		epsilon: or(c.Epsilon, 1e-12), act: or(c.Activation, "gelu"), actField: "hidden_act", prefix: "bert.",
+		epsilon: or(c.Epsilon, 1e-12), act: or(c.Activation, "gelu"), actField: "hidden_act", epsilonField: "layer_norm_eps", prefix: "bert.",
 		words: embWords, positionTable: embPositions, typeTable: embTypes, norm: embNorm,
 		layer: bertLayer,
 	}

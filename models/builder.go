@@ -51,13 +51,32 @@ func (b *builder) linear(name, x string, scale float64) string {
 	if scale != 1 {
 		attrs = append(attrs, attrFloat("alpha", scale), attrFloat("beta", scale))
 	}
-	return b.op("Gemm", []string{x, b.weight(name + ".weight"), b.weight(name + ".bias")}, attrs...)
+	return b.op("Gemm", b.withBias(x, name), attrs...)
+}
+
+// withBias is the inputs of a layer: x, the weight, and the bias if it has one.
+func (b *builder) withBias(x, name string) []string {
+	in := []string{x, b.weight(name + ".weight")}
+	if bias := name + ".bias"; b.t.wanted[bias] {
+		in = append(in, b.weight(bias))
+	}
+	return in
 }
 
 // layerNorm normalizes each row.
 func (b *builder) layerNorm(name, x string, epsilon float64) string {
-	return b.op("LayerNormalization", []string{x, b.weight(name + ".weight"), b.weight(name + ".bias")},
-		attrInt("axis", -1), attrFloat("epsilon", epsilon))
+	return b.op("LayerNormalization", b.withBias(x, name), attrInt("axis", -1), attrFloat("epsilon", epsilon))
+}
+
+// rmsNorm divides each row by its root mean square, by ONNX Runtime's own operator:
+// sums by the Reduce operators would depend on the shape of the batch. The result
+// is scaled on the way.
+func (b *builder) rmsNorm(name, x string, epsilon, scale float64) string {
+	w := b.weight(name + ".weight")
+	if scale != 1 {
+		w = b.op("Mul", []string{w, b.float(scale)})
+	}
+	return b.op("SimplifiedLayerNormalization", []string{x, w}, attrInt("axis", -1), attrFloat("epsilon", epsilon))
 }
 
 // model is the finished graph.

@@ -16,7 +16,7 @@ type encoder struct {
 	positions                          int // rows of the table
 	types                              int // rows of the table
 	epsilon                            float64
-	act, actField                      string // actField is the name in config.json
+	act, actField, epsilonField        string // the fields are the names in config.json
 	padding                            *int   // RoBERTa's positions: only other ids count, from this id + 1; nil: from 0
 
 	prefix                                string // that checkpoints with a head have in front of each name
@@ -27,18 +27,37 @@ type encoder struct {
 	count                                 int
 	layer                                 func(l int) layer // names of the tensors; layers may share them
 	wrong                                 string            // what is impossible in config.json, or ""
+
+	size, keyHeads int              // of a head, and heads of keys; 0: as BERT has them
+	bare           bare             // what has no biases
+	before         bool             // norms stand in front of attention and feed-forward
+	finalNorm      string           // behind the last layer, or ""
+	rms            bool             // norms are by the root mean square
+	headNorms      bool             // each head of queries and keys is normalized
+	view           func(l int) view // of a layer with rotary positions; nil: as BERT has it
 }
+
+// view is how the tokens of a layer see each other.
+type view struct {
+	span  span
+	theta float64 // base of the rotary positions
+}
+
+// bare says which linear layers and norms have no biases.
+type bare struct{ attention, output, mlp, outer, norm bool }
 
 // layer names the linear layers and norms of a layer.
 type layer struct {
 	query, key, value, output, attentionNorm string
-	inner, outer, outputNorm                 string
+	queryNorm, keyNorm                       string // of each head, or ""
+	inner, up, outer, outputNorm             string // up is "" without a gate, else inner is the gate
 }
 
 // architectures by model_type in config.json.
 var architectures = map[string]func(config) encoder{
 	"bert": bert, "roberta": roberta, "xlm-roberta": roberta, "camembert": roberta,
 	"distilbert": distilbert, "mpnet": mpnet, "electra": electra, "albert": albert,
+	"modernbert": modernBERT, "nomic_bert": nomicBERT, "qwen3": qwen3,
 }
 
 // maxLayers bounds what a config.json may ask for; layers that share their
@@ -72,6 +91,9 @@ func (f *folder) encoder(sub string, c config, files weightFiles) (*built, error
 		return nil, f.refuse(conf, "attention heads are pruned (pruned_heads), which is not supported")
 	}
 	e := make(c)
+	if e.wrong != "" {
+		return nil, f.refuse(conf, "%s", e.wrong)
+	}
 	if encoderActivations[e.act] == nil {
 		return nil, f.refuse(conf, "the activation %q (%s) is not supported", e.act, e.actField).
 			Hinting("supported are %s", names(encoderActivations))
@@ -88,15 +110,26 @@ func (f *folder) encoder(sub string, c config, files weightFiles) (*built, error
 			return nil, f.refuse(conf, "%s is %d", n.name, n.value)
 		}
 	}
+	if e.keyHeads == 0 {
+		e.keyHeads = e.heads
+	}
 	switch {
-	case e.hidden%e.heads != 0:
+	case e.size == 0 && e.hidden%e.heads != 0:
 		return nil, f.refuse(conf, "hidden_size %d is not a multiple of num_attention_heads %d", e.hidden, e.heads)
+	case e.size < 0 || e.size > 1<<16:
+		return nil, f.refuse(conf, "head_dim is %d", e.size)
+	case e.keyHeads < 1 || e.heads%e.keyHeads != 0:
+		return nil, f.refuse(conf, "num_attention_heads %d is not a multiple of num_key_value_heads %d", e.heads, e.keyHeads)
 	case e.epsilon < 0:
-		return nil, f.refuse(conf, "layer_norm_eps is %g", e.epsilon)
+		return nil, f.refuse(conf, "%s is %g", e.epsilonField, e.epsilon)
 	case e.padding != nil && (*e.padding < 0 || *e.padding+1 >= e.positions):
 		return nil, f.refuse(conf, "with the pad id %d, %d positions leave none for a text", *e.padding, e.positions)
-	case e.wrong != "":
-		return nil, f.refuse(conf, "%s", e.wrong)
+	}
+	if e.size == 0 {
+		e.size = e.hidden / e.heads
+	}
+	if e.view != nil && e.size%2 != 0 {
+		return nil, f.refuse(conf, "heads of the odd size %d have no rotary positions", e.size)
 	}
 	t, err := f.tensors(files, e.words, e.prefix)
 	if err != nil {
@@ -116,26 +149,38 @@ func (e *built) check() error {
 	w, h, m := int64(e.width), int64(e.hidden), int64(e.inner)
 	t := e.t
 	t.want(e.words, int64(e.vocab), w)
-	t.want(e.positionTable, int64(e.positions), w)
+	if e.positionTable != "" {
+		t.want(e.positionTable, int64(e.positions), w)
+	}
 	if e.typeTable != "" {
 		t.want(e.typeTable, int64(e.types), w)
 	}
-	t.wantNorm(e.norm, w)
+	t.wantNorm(e.norm, w, e.bare.norm)
+	t.wantNorm(e.finalNorm, h, e.bare.norm)
 	if e.project != "" {
-		t.wantLinear(e.project, h, w)
+		t.wantLinear(e.project, h, w, false)
 	}
 	if e.distances != "" {
 		t.want(e.distances, int64(e.buckets), int64(e.heads))
 	}
 	for i := range e.count {
 		l := e.layer(i)
-		for _, name := range []string{l.query, l.key, l.value, l.output} {
-			t.wantLinear(name, h, h)
+		queries, keys := int64(e.heads*e.size), int64(e.keyHeads*e.size)
+		t.wantLinear(l.query, queries, h, e.bare.attention)
+		t.wantLinear(l.key, keys, h, e.bare.attention)
+		t.wantLinear(l.value, keys, h, e.bare.attention)
+		t.wantLinear(l.output, h, queries, e.bare.output)
+		if e.headNorms {
+			t.wantNorm(l.queryNorm, int64(e.size), true)
+			t.wantNorm(l.keyNorm, int64(e.size), true)
 		}
-		t.wantNorm(l.attentionNorm, h)
-		t.wantLinear(l.inner, m, h)
-		t.wantLinear(l.outer, h, m)
-		t.wantNorm(l.outputNorm, h)
+		t.wantNorm(l.attentionNorm, h, e.bare.norm)
+		t.wantLinear(l.inner, m, h, e.bare.mlp)
+		if l.up != "" {
+			t.wantLinear(l.up, m, h, e.bare.mlp)
+		}
+		t.wantLinear(l.outer, h, m, e.bare.outer)
+		t.wantNorm(l.outputNorm, h, e.bare.norm)
 		if t.refused != nil {
 			break // the first layer that is not there ends the loop
 		}
@@ -150,13 +195,18 @@ func (e *built) check() error {
 	return nil
 }
 
-// flops per token of the linear layers. Where only a text's first token counts,
+// flops per token of the linear layers. Where only one token of a text counts,
 // the last layer computes just keys and values of the others.
-func (e *built) flops(first bool) float64 {
+func (e *built) flops(one bool) float64 {
 	w, h, m := float64(e.width), float64(e.hidden), float64(e.inner)
-	sum := float64(e.count) * 2 * (4*h*h + 2*h*m)
-	if first {
-		sum -= 2 * (2*h*h + 2*h*m)
+	q, k := float64(e.heads*e.size), float64(e.keyHeads*e.size)
+	wide := 2.0 // matrices of the feed-forward
+	if e.layer(0).up != "" {
+		wide = 3
+	}
+	sum := float64(e.count) * 2 * (2*h*q + 2*h*k + wide*h*m)
+	if one {
+		sum -= 2 * (2*h*q + wide*h*m)
 	}
 	if e.project != "" {
 		sum += 2 * w * h

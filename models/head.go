@@ -15,9 +15,17 @@ type head struct {
 	dims      int // components of a vector
 }
 
-// firstOnly reports whether only the first token of each text decides its vector.
-func (h head) firstOnly() bool {
-	return h.skip == 0 && len(h.pooling) == 1 && h.pooling[0] == poolCLS
+// one is the token of each text that alone decides its vector, if there is one.
+func (h head) one() place {
+	switch {
+	case h.skip > 0 || len(h.pooling) != 1:
+		return all
+	case h.pooling[0] == poolCLS:
+		return first
+	case h.pooling[0] == poolLast:
+		return last
+	}
+	return all
 }
 
 // pooled is the width of a pooled vector.

@@ -33,7 +33,7 @@
 // identity, facts.go keeps where each value came from. weights.go finds the
 // tensors of a built graph; encoder.go says what an architecture is, and each has
 // a file (bert.go, roberta.go, …) that says how it differs from BERT; layers.go
-// builds it with builder.go and nodes.go. onnxfile.go and external.go read a
+// and attention.go build it with rotary.go, span.go, builder.go and nodes.go. onnxfile.go and external.go read a
 // graph that is there. head.go ends both: pooling.go, dense.go, the cut.
 package models
 
@@ -129,7 +129,7 @@ func Open(dir string, o Options) (*Model, error) {
 	if err := m.prompt(f, o, p); err != nil {
 		return nil, err
 	}
-	m.FLOPsPerToken = w.flops(m.head.firstOnly())
+	m.FLOPsPerToken = w.flops(m.head.one() != all)
 	m.architectureFacts(p, cfg, w)
 	if err := m.maxTokens(f, p.transformer, cfg, o.MaxTokens); err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ type weights struct {
 	disk   int64    // bytes on disk
 	dim    int      // of a hidden state, or of the vector where pooled
 	pooled bool     // the graph's output is a vector already
-	flops  func(first bool) float64
+	flops  func(one bool) float64
 }
 
 // choose takes the weights: a built graph wins over an ONNX file, unless the

@@ -85,6 +85,24 @@ func (n *nodes) ints(vs ...int64) string {
 	return n.constant(tensorInt64, []int64{int64(len(vs))}, raw)
 }
 
+// floats is a vector of fp32.
+func (n *nodes) floats(vs []float32) string {
+	var raw []byte
+	for _, v := range vs {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
+	}
+	return n.constant(onnxpb.TensorProto_FLOAT, []int64{int64(len(vs))}, raw)
+}
+
+// halves cuts a value in two along its last axis.
+func (n *nodes) halves(x string) (one, two string) {
+	one = n.op("Split", []string{x}, attrInt("axis", -1), attrInt("num_outputs", 2))
+	two = n.fresh()
+	node := n.pb.Node[len(n.pb.Node)-1]
+	node.Output = append(node.Output, two)
+	return one, two
+}
+
 // scalarInt is an int64 without dimensions.
 func (n *nodes) scalarInt(v int64) string {
 	return n.constant(tensorInt64, nil, binary.LittleEndian.AppendUint64(nil, uint64(v)))

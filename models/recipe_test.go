@@ -134,7 +134,7 @@ func TestPromptLeftOut(t *testing.T) {
 		if asked != "d: " || m.head.skip != want {
 			t.Errorf("%q ends with %d: %d tokens are left out, want %d", asked, last, m.head.skip, want)
 		}
-		if m.head.firstOnly() {
+		if m.head.one() != all {
 			t.Error("the first token alone is computed though it is left out")
 		}
 	}

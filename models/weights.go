@@ -71,6 +71,7 @@ type tensors struct {
 	disk    int64             // bytes of all tensors in the files
 	memory  int64             // bytes that the wanted ones take in fp32, as often as they are wanted
 	kinds   map[string]bool   // types of the wanted ones
+	wanted  map[string]bool   // names of the wanted ones
 	refused error             // of the first want that was not met
 }
 
@@ -90,7 +91,7 @@ var weightTypes = map[string]onnxpb.TensorProto_DataType{
 // tensors reads the headers of weights. Names may have a prefix, by which the
 // tensor known is found: usual is the architecture's own.
 func (f *folder) tensors(w weightFiles, known, usual string) (*tensors, error) {
-	t := &tensors{folder: f, files: w, all: map[string]placed{}, kinds: map[string]bool{}}
+	t := &tensors{folder: f, files: w, all: map[string]placed{}, kinds: map[string]bool{}, wanted: map[string]bool{}}
 	for _, rel := range w.files {
 		if err := t.read(rel); err != nil {
 			return nil, err
@@ -164,8 +165,33 @@ func realPath(path string) (dir, name string, err error) {
 	return filepath.Dir(path), filepath.Base(path), nil
 }
 
-// at finds a tensor. Old checkpoints call a norm's weights gamma and beta.
+// part takes a name apart that has "#i/n" in it: the i-th of n equal parts of a
+// tensor's rows, from 0. Checkpoints that keep queries, keys and values in one
+// tensor have them one after another, so that each is a tensor of its own.
+func part(name string) (whole string, i, n int64) {
+	from := strings.IndexByte(name, '#')
+	if from < 0 {
+		return name, 0, 1
+	}
+	p := name[from:]
+	return name[:from] + p[len("#i/n"):], int64(p[1] - '0'), int64(p[3] - '0')
+}
+
+// at finds a tensor or a part of one. Old checkpoints call a norm's weights gamma
+// and beta.
 func (t *tensors) at(name string) (placed, bool) {
+	name, i, n := part(name)
+	x, ok := t.whole(name)
+	if ok && n > 1 && len(x.Shape) > 0 && x.Shape[0]%n == 0 {
+		x.Shape = slices.Clone(x.Shape)
+		x.Shape[0] /= n
+		x.Length /= n
+		x.Offset += i * x.Length
+	}
+	return x, ok
+}
+
+func (t *tensors) whole(name string) (placed, bool) {
 	x, ok := t.all[t.prefix+name]
 	if !ok {
 		old := strings.NewReplacer("LayerNorm.weight", "LayerNorm.gamma", "LayerNorm.bias", "LayerNorm.beta").Replace(name)
@@ -186,6 +212,14 @@ func (t *tensors) want(name string, shape ...int64) {
 		return
 	}
 	x, ok := t.at(name)
+	t.wanted[name] = true
+	name, _, parts := part(name)
+	if parts > 1 && ok {
+		// A refusal shows the whole tensor.
+		x, _ = t.whole(name)
+		shape = slices.Clone(shape)
+		shape[0] *= parts
+	}
 	switch {
 	case !ok:
 		t.refused = t.folder.refuse(t.files.rel, "the tensor %q is missing", name).
@@ -202,18 +236,28 @@ func (t *tensors) want(name string, shape ...int64) {
 		for _, d := range shape {
 			size *= d
 		}
-		t.memory += size
+		t.memory += size / parts
 	}
 }
 
-func (t *tensors) wantLinear(name string, out, in int64) {
+// wantLinear wants a linear layer; bare is one without a bias, which is passed
+// over if it is there.
+func (t *tensors) wantLinear(name string, out, in int64, bare bool) {
 	t.want(name+".weight", out, in)
-	t.want(name+".bias", out)
+	if !bare {
+		t.want(name+".bias", out)
+	}
 }
 
-func (t *tensors) wantNorm(name string, size int64) {
+// wantNorm wants a norm, unless its name is empty.
+func (t *tensors) wantNorm(name string, size int64, bare bool) {
+	if name == "" {
+		return
+	}
 	t.want(name+".weight", size)
-	t.want(name+".bias", size)
+	if !bare {
+		t.want(name+".bias", size)
+	}
 }
 
 // initializer is a tensor as external data of a graph: the bytes stay where

@@ -2,7 +2,7 @@
 sentence-transformers computes for them.
 
     LD_LIBRARY_PATH=.cache/bench-venv/stub-cuda .cache/bench-venv/bin/python models/testdata/make_zoo.py [NAME...]
-    … make_zoo.py --random COUNT SEED FOLDER
+    … make_zoo.py --random COUNT SEED FOLDER [MODEL_TYPE...]
 
 With --random it writes COUNT folders into FOLDER that mix the rules at random; the test
 reads that folder too where LOCALEMBED_ZOO names it.
@@ -21,15 +21,17 @@ import pathlib
 import random
 import shutil
 import sys
+import tempfile
 
 import torch
 import transformers
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 ZOO = pathlib.Path(__file__).parent / "zoo"
 WANTED: list[str] = []
+KINDS: list[str] = []  # to draw from at random; all where empty
 
 WORDS = """river stone winter lamp garden cloud copper letter window harbour engine forest market signal bridge
 paper candle mountain wheel silver music ladder kettle orchard compass needle barrel meadow anchor feather""".split()
@@ -154,7 +156,12 @@ def draw(model: torch.nn.Module, seed: int) -> None:
 
 
 def save_weights(model, folder: pathlib.Path, dtype, shards: int, buffers: dict) -> None:
-    tensors = {k: v.detach().clone().contiguous() for k, v in model.state_dict().items()}
+    if model.config.model_type == "nomic_bert":
+        with tempfile.TemporaryDirectory() as d:  # only save_pretrained writes the published names
+            model.save_pretrained(d)
+            tensors = load_file(pathlib.Path(d) / "model.safetensors")
+    else:
+        tensors = {k: v.detach().clone().contiguous() for k, v in model.state_dict().items()}
     tensors = {k: v.to(dtype) if v.is_floating_point() else v for k, v in tensors.items()} | buffers
     if shards == 1:
         return save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
@@ -199,7 +206,7 @@ def distilbert(**k):
 
 
 def make(name, covers, *, config, tokenizer, cls=transformers.AutoModel, pooling, modules=(), new=False, sbert=None, tok=None, st=None,
-         dtype=torch.float32, shards=1, buffers=None, calls=None, model_max=None, seed=None, limit=None, config_extra=None):
+         dtype=torch.float32, shards=1, buffers=None, calls=None, model_max=None, seed=None, limit=None, config_extra=None, leave_out=()):
     """modules: what comes after the pooling, each (kind, config or None). calls: (call, args, prompt) each."""
     if WANTED and name not in WANTED:
         return
@@ -215,7 +222,7 @@ def make(name, covers, *, config, tokenizer, cls=transformers.AutoModel, pooling
     draw(model, seed or sum(map(ord, name)))
     config.architectures = [type(model).__name__]
     saved = config.to_dict() | (config_extra or {})
-    write(folder / "config.json", {k: v for k, v in saved.items() if k not in ("id2label", "label2id", "_name_or_path")})
+    write(folder / "config.json", {k: v for k, v in saved.items() if k not in ("id2label", "label2id", "_name_or_path", *leave_out)})
     save_weights(model, folder, dtype, shards, buffers or {})
     if sbert is not None:
         write(folder / "sentence_bert_config.json", sbert)
@@ -287,9 +294,38 @@ def dense(i, o, activation, bias=True):
 NORMALIZE = ("Normalize", None)
 
 
+def modernbert(**k):
+    return transformers.ModernBertConfig(**(SIZES | dict(max_position_embeddings=180, local_attention=16, pad_token_id=0, bos_token_id=2, eos_token_id=3,
+                                                         cls_token_id=2, sep_token_id=3) | k))
+
+
+def nomic(**k):
+    return transformers.NomicBertConfig(**(SIZES | dict(max_position_embeddings=180) | k))
+
+
+def qwen(**k):
+    return transformers.Qwen3Config(**(SIZES | dict(max_position_embeddings=180, head_dim=8, num_key_value_heads=1) | k))
+
+
+def qwen_bpe():
+    t, _ = byte_bpe()
+    t.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), processors.TemplateProcessing(
+        single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 2)])])
+    return t, dict(pad_token="<pad>", eos_token="</s>")
+
+
+def four(config):
+    """What transformers 4 wrote instead of rope_parameters and layer_types."""
+    rope = config.rope_parameters
+    if "full_attention" in rope:
+        return {"global_rope_theta": rope["full_attention"]["rope_theta"], "local_rope_theta": rope["sliding_attention"]["rope_theta"]}
+    return {"rope_theta": rope["rope_theta"], "rope_scaling": None}
+
+
 HEADS = {"bert": transformers.BertForPreTraining, "roberta": transformers.RobertaForMaskedLM, "camembert": transformers.CamembertForMaskedLM,
          "xlm-roberta": transformers.XLMRobertaForMaskedLM, "distilbert": transformers.DistilBertForMaskedLM, "mpnet": transformers.MPNetForMaskedLM,
-         "electra": transformers.ElectraForPreTraining, "albert": transformers.AlbertForMaskedLM}
+         "electra": transformers.ElectraForPreTraining, "albert": transformers.AlbertForMaskedLM, "modernbert": transformers.ModernBertForMaskedLM,
+         "nomic_bert": transformers.NomicBertForMaskedLM, "qwen3": transformers.Qwen3ForCausalLM}
 ACTIVATIONS = """gelu gelu_python gelu_new gelu_pytorch_tanh gelu_python_tanh gelu_accurate gelu_fast gelu_10 quick_gelu relu relu2 relu6 leaky_relu silu swish
 mish hardswish sigmoid tanh linear laplace""".split()
 DENSE = "Identity Tanh ReLU ReLU6 Hardtanh LeakyReLU ELU CELU SELU GELU SiLU Mish Hardswish Sigmoid Softsign".split()
@@ -298,7 +334,7 @@ MODES = {"cls_token": "cls", "max_tokens": "max", "mean_tokens": "mean", "mean_s
 
 
 def random_folder(rng: random.Random, name: str) -> None:
-    kind = rng.choice(list(HEADS))
+    kind = rng.choice(KINDS or list(HEADS))
     heads = rng.choice([1, 2, 3, 4])
     hidden = heads * rng.choice([4, 6, 8])
     act, eps, layers = rng.choice(ACTIVATIONS), rng.choice([1e-12, 1e-5, 0.05]), rng.choice([1, 2, 2, 3, 4])
@@ -320,6 +356,20 @@ def random_folder(rng: random.Random, name: str) -> None:
         usable, pieces = positions - 2, mpnet_words
     elif kind == "electra":
         config = transformers.ElectraConfig(**sizes, embedding_size=rng.choice([hidden, hidden // 2, hidden + 3]))
+    elif kind == "modernbert":
+        config = modernbert(hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=heads, intermediate_size=inner, hidden_activation=act, norm_eps=eps,
+                            max_position_embeddings=positions, local_attention=rng.choice([1, 2, 3, 7, 16, 33, 128]), attention_bias=rng.random() < 0.3,
+                            mlp_bias=rng.random() < 0.3, norm_bias=rng.random() < 0.3, global_attn_every_n_layers=rng.choice([1, 2, 3]),
+                            rope_parameters={k: {"rope_type": "default", "rope_theta": rng.choice([100.0, 10000.0])} for k in ("full_attention", "sliding_attention")})
+    elif kind == "nomic_bert":
+        config = nomic(**sizes, type_vocab_size=rng.choice([1, 2, 3]), rope_parameters={"rope_type": "default", "rope_theta": rng.choice([100.0, 10000.0])})
+    elif kind == "qwen3":
+        keys = rng.choice([k for k in range(1, heads + 1) if heads % k == 0])
+        config = qwen(hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=heads, intermediate_size=inner, hidden_act=act, rms_norm_eps=eps,
+                      max_position_embeddings=positions, num_key_value_heads=keys, head_dim=rng.choice([4, 6, 8, 10, 16]), attention_bias=rng.random() < 0.3,
+                      use_sliding_window=rng.random() < 0.3, sliding_window=rng.choice([1, 5, 20]), max_window_layers=rng.randint(0, 2),
+                      rope_parameters={"rope_type": "default", "rope_theta": rng.choice([100.0, 10000.0])}, tie_word_embeddings=rng.random() < 0.5)
+        pieces = rng.choice([qwen_bpe, uncased])
     else:
         inner_groups = rng.choice([1, 2])
         sizes["num_hidden_layers"] = layers = rng.choice([2, 3, 4])
@@ -363,6 +413,7 @@ def random_folder(rng: random.Random, name: str) -> None:
 def main() -> None:
     global ZOO
     if sys.argv[1:2] == ["--random"]:
+        KINDS.extend(sys.argv[5:])
         count, seed, ZOO = int(sys.argv[2]), int(sys.argv[3]), pathlib.Path(sys.argv[4])
         for i in range(count):
             random_folder(random.Random(1000 * seed + i), f"random-{seed}-{i}")
@@ -435,6 +486,31 @@ def main() -> None:
          config=bert(hidden_act="relu6", num_attention_heads=1), tokenizer=uncased, pooling=old(16, mean_tokens=True), sbert={"max_seq_length": 64},
          st={"prompts": {"document": "", "corpus": "Corpus: "}},
          calls=[("encode_document", {}, "Corpus: "), ("encode", {"normalize_embeddings": True}, "")])
+    kept = modernbert(num_hidden_layers=4, local_attention=7, global_attn_every_n_layers=2)
+    make("modernbert-mean-version4", "ModernBERT as transformers 4 spells it (global_attn_every_n_layers 2, two rope thetas); an odd window of 7, texts longer than it; mean; prefix model. and a head",
+         config=kept, tokenizer=uncased, cls=transformers.ModernBertForMaskedLM, pooling=old(16, mean_tokens=True), model_max=170,
+         config_extra=four(kept) | {"global_attn_every_n_layers": 2}, leave_out=("layer_types", "rope_parameters"))
+    make("modernbert-cls-biases", "ModernBERT with all biases; the last layer is local, window 4; own layer_types and thetas; bf16; cls + Normalize",
+         config=modernbert(num_hidden_layers=3, local_attention=4, attention_bias=True, mlp_bias=True, norm_bias=True, hidden_activation="silu",
+                           layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+                           rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 500.0}, "sliding_attention": {"rope_type": "default", "rope_theta": 50.0}}),
+         tokenizer=cased, pooling=old(16, cls_token=True), modules=[NORMALIZE], dtype=torch.bfloat16, model_max=170)
+    make("nomic-cls-one-type", "NomicBERT, native port: one token type, gelu, cls; theta 10000; two shards; prompts",
+         config=nomic(type_vocab_size=1, hidden_act="gelu", rope_parameters={"rope_type": "default", "rope_theta": 10000.0}), tokenizer=uncased,
+         pooling=old(16, cls_token=True), shards=2, model_max=170, st={"prompts": {"document": "search_document: ", "query": "search_query: "}},
+         calls=[("encode_document", {}, "search_document: "), ("encode_query", {}, "search_query: ")])
+    make("nomic-mean-head-size", "NomicBERT, native port: head_dim 4 where hidden_size / heads is 8; mean + Normalize; prefix of a head",
+         config=nomic(head_dim=4), tokenizer=uncased, cls=transformers.NomicBertForMaskedLM, pooling=old(16, mean_tokens=True), modules=[NORMALIZE], model_max=60)
+    make("qwen3-last-one-key-head", "Qwen3, 4 heads to one of keys, head_dim 6 where hidden_size / heads is 4; biases; untied head and prefix model.; three shards; last token, left padding",
+         config=qwen(num_attention_heads=4, head_dim=6, attention_bias=True), tokenizer=qwen_bpe, cls=transformers.Qwen3ForCausalLM, shards=3,
+         pooling=old(16, lasttoken=True), modules=[NORMALIZE], tok={"padding_side": "left"}, model_max=170)
+    make("qwen3-mean-window", "Qwen3, mean over causal attention; a sliding window of 9 from the second layer on; rope_theta 1000",
+         config=qwen(num_attention_heads=4, num_key_value_heads=2, num_hidden_layers=3, use_sliding_window=True, sliding_window=9, max_window_layers=1,
+                     rope_parameters={"rope_type": "default", "rope_theta": 1000.0}), tokenizer=qwen_bpe, pooling=old(16, mean_tokens=True), model_max=170)
+    kept = qwen(num_key_value_heads=2)
+    make("qwen3-last-window-version4", "Qwen3 as transformers 4 spells it, window of 5 in the last layer, which only the last token needs; as many heads of keys as of queries",
+         config=qwen(num_key_value_heads=2, use_sliding_window=True, sliding_window=5, max_window_layers=1), tokenizer=qwen_bpe, pooling=new_pooling(16, "lasttoken"),
+         config_extra=four(kept), leave_out=("layer_types", "rope_parameters"), model_max=170)
 
 
 if __name__ == "__main__":
