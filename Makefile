@@ -48,7 +48,7 @@ fuzz: deps ## every fuzz target for 20 seconds
 	scripts/fuzz 20s
 
 soak: deps ## hundreds of kills, thousands of mutated files, 10 000 simulated jobs
-	LOCALEMBED_SOAK=1 go test -count=1 -v -timeout 60m -run "TestDisturbedRuns|TestMutations" ./cmd/localembed ./internal/corpus
+	LOCALEMBED_SOAK=1 go test -count=1 -v -timeout 60m -run "TestDisturbedRuns|TestMutations|TestEveryOperation|AtEveryOperation" ./cmd/localembed ./internal/corpus ./internal/backfill
 	LOCALEMBED_SEEDS=10000 go test -count=1 -timeout 120m -run TestSimulation ./internal/backfill
 
 bench-cpu: build model ## tokens/s beside sentence-transformers and the GEMM ceiling

@@ -26,6 +26,7 @@ type Progress struct {
 	TokensPerSecond float64   `json:"tokens_per_second"`
 	PaddingWaste    float64   `json:"padding_waste"`
 	ETASeconds      float64   `json:"eta_seconds"` // -1 while nothing can be said
+	Over            bool      `json:"over"`        // the process ended in good order
 }
 
 // progress tells Options.Progress every second, and OUT/.localembed/progress.json every ten,
@@ -42,7 +43,7 @@ func (r *run) progress(stop <-chan struct{}) {
 		over := false
 		select {
 		case <-stop:
-			over = true
+			over, p.Over = true, true
 		default:
 		}
 		if second%10 == 0 || over {
