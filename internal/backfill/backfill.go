@@ -115,7 +115,9 @@ type run struct {
 	texts   chan column.Arena // text arenas that can be filled
 	count   counters
 	unique  *distinct
-	started time.Time
+
+	spaceChecked bool // used by the goroutine that prepares
+	started      time.Time
 }
 
 // Run does the job, or what is left of it. The report is there also where the

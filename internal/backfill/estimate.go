@@ -277,8 +277,8 @@ func (e *estimator) finish() {
 	e.PaddingWaste = waste(e.Tokens, e.PaddedTokens)
 	u := &e.unsorted
 	e.UnsortedWaste = waste(u.real, u.padded+u.longest*u.items)
-	vector := int64(4 * e.Recipe.Dims)
-	e.DiskBytes = e.VectorsComputed*(vector+storeOverhead) + e.RowsEmbedded*(vector+shardOverhead) + e.carried
+	store, shards := diskBytes(e.VectorsComputed, e.RowsEmbedded, e.Recipe.Dims)
+	e.DiskBytes = store + shards + e.carried
 	if n := float64(e.VectorsComputed) / float64(e.sample); !e.Exact && n > 1 {
 		mean := float64(u.real) / n
 		e.TokenError = 1.96 * math.Sqrt((1-1/float64(e.sample))*e.squares/n/n) / mean
@@ -291,10 +291,3 @@ func (e *estimator) finish() {
 	}
 	e.Estimate.Limits = e.Options.Limits
 }
-
-// Bytes of a document besides its vector and what it carries, at most: the store's index entry and its
-// share of a record, and a shard's key, file, row and counts.
-const (
-	storeOverhead = 80
-	shardOverhead = 90
-)

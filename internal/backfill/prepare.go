@@ -62,6 +62,12 @@ func (r *run) prepareWindow(ctx context.Context, w *window) (err error) {
 		// are part of the digest.
 		why = r.compare(w)
 	}
+	if len(w.pending) > 0 && !r.spaceChecked {
+		r.spaceChecked = true
+		if err := r.checkSpace(w); err != nil {
+			return err
+		}
+	}
 	w.done = why == "" && len(w.pending) == 0
 	if !w.done && w.old.State != shard.Missing {
 		r.Log.Info("shard is written again", "shard", shard.Name(w.Index), "why", why)

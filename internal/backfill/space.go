@@ -1,0 +1,116 @@
+package backfill
+
+import (
+	"os"
+	"syscall"
+
+	"localembed/internal/fault"
+	"localembed/internal/key"
+	"localembed/internal/shard"
+)
+
+// Bytes of a document besides its vector and what it carries, at most: the store's index entry and its
+// share of a record, and a shard's key, file, row and counts.
+const (
+	storeOverhead = 80
+	shardOverhead = 90
+)
+
+// diskBytes is what vectors take in the store and documents in shards, at most. Shards hold
+// ids and kept columns besides.
+func diskBytes(vectors, documents int64, dims int) (store, shards int64) {
+	vector := int64(4 * dims)
+	return vectors * (vector + storeOverhead), documents * (vector + shardOverhead)
+}
+
+// checkSpace stops a run that cannot fit on its disks, before its first batch. What is left
+// to write follows from the corpus's row counts, the share of distinct texts in the first window
+// that is computed, and what the store and the shards already have. Later windows may
+// repeat more texts, and shards compress, so a run is only warned where that does not fit,
+// and stopped where not even half of it does.
+func (r *run) checkSpace(w *window) error {
+	distinct := map[key.Key]struct{}{}
+	embedded := 0
+	for i, c := range w.class {
+		if c == "" {
+			embedded++
+			distinct[w.keys[i]] = struct{}{}
+		}
+	}
+	rows := float64(r.Corpus.Rows())
+	share := func(n int) int64 { return int64(rows * float64(n) / float64(w.Len())) }
+	stored, err := r.store.Size()
+	if err != nil {
+		return err
+	}
+	published, err := r.publishedRows()
+	if err != nil {
+		return err
+	}
+	store, shards := diskBytes(share(len(distinct)), max(0, share(embedded)-published), r.Recipe.Dims)
+	store = max(0, store-stored)
+	storeDir := r.store.Dir()
+	if sameDisk(storeDir, r.Out) {
+		return r.fits(r.Out, store+shards)
+	}
+	if err := r.fits(storeDir, store); err != nil {
+		return err
+	}
+	return r.fits(r.Out, shards)
+}
+
+// publishedRows is how many rows the shards of the recipe in OUT have.
+func (r *run) publishedRows() (rows int64, err error) {
+	parts, err := shard.List(r.fs, r.Out)
+	if err != nil {
+		return 0, outError(r.Out, err)
+	}
+	recipe := r.Recipe.Digest()
+	for _, p := range parts {
+		info, err := shard.Footer(r.fs, p.Path)
+		if err != nil {
+			return 0, outError(r.Out, err)
+		}
+		if info.State == shard.Good && info.Meta.Recipe.Digest() == recipe {
+			rows += info.Rows
+		}
+	}
+	return rows, nil
+}
+
+// fits compares what is needed in a folder with what is free there.
+func (r *run) fits(dir string, need int64) error {
+	usage, err := r.fs.GetDiskUsage(dir)
+	if err != nil {
+		return nil // not every file system says; then a full disk is told when it is full
+	}
+	free := int64(min(usage.AvailBytes, 1<<62))
+	switch {
+	case need/2 > free:
+		return fault.New(fault.DiskFull, "about %.2f GB are needed and %.2f GB are free", float64(need)/1e9, float64(free)/1e9).In(dir).
+			Hinting("free some space, or put --store or --out on another disk; nothing was computed yet")
+	case need > free:
+		r.Log.Warn("the disk may become full; the run would stop then, and go on after space is made",
+			"folder", dir, "needed_bytes", need, "free_bytes", free)
+	}
+	return nil
+}
+
+// sameDisk reports whether two folders lie on one file system; where nobody can tell, they do not, which
+// needs less of each.
+func sameDisk(a, b string) bool {
+	device := func(dir string) (uint64, bool) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return 0, false
+		}
+		s, ok := info.Sys().(*syscall.Stat_t)
+		if !ok {
+			return 0, false
+		}
+		return uint64(s.Dev), true
+	}
+	x, ok := device(a)
+	y, also := device(b)
+	return ok && also && x == y
+}
