@@ -81,7 +81,7 @@ Exit codes: 0 all rows embedded, 1 failed and resumable, 2 usage,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fault.New(fault.Usage, "%v", err).Hinting("%s --help lists the flags", c.CommandPath())
 	})
-	root.AddCommand(newRun(), newPlan(), newQuery(), newModel(), newStatus(), newVerify(), newPrune())
+	root.AddCommand(newRun(), newPlan(), newQuery(), newModel(), newStatus(), newDoctor(), newVerify(), newPrune())
 	return root
 }
 

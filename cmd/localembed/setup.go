@@ -57,6 +57,10 @@ func (s *session) close() {
 	}
 }
 
+// errNoCUDA answers who asks for CUDA.
+var errNoCUDA = fault.New(fault.DeviceUnavailable, "this version has no CUDA devices").
+	Hinting("use --devices cpu; `localembed plan --devices cuda` plans with CUDA's limits")
+
 // open checks the flags and opens what a run or a plan reads: model, tokenizer and
 // corpus. Only a run needs ONNX Runtime.
 func (f *flags) open(c *cobra.Command, args []string, log *slog.Logger, withRuntime bool) (s *session, err error) {
@@ -68,8 +72,7 @@ func (f *flags) open(c *cobra.Command, args []string, log *slog.Logger, withRunt
 		return nil, err
 	}
 	if device.kind == "cuda" && withRuntime {
-		return nil, fault.New(fault.DeviceUnavailable, "this version has no CUDA devices").
-			Hinting("use --devices cpu; `localembed plan --devices cuda` plans with CUDA's limits")
+		return nil, errNoCUDA
 	}
 	s = &session{}
 	defer func() {

@@ -16,13 +16,13 @@ const perSession = 128 << 20
 // CPUSessions says how many single-threaded sessions of a model to open: one a
 // core, as many as a quarter of the memory holds, at least one.
 func CPUSessions(weightBytes int64) int {
-	fit := memory() / 4 / (weightBytes + perSession)
+	fit := Memory() / 4 / (weightBytes + perSession)
 	return int(max(1, min(int64(min(runtime.NumCPU(), runtime.GOMAXPROCS(0))), fit)))
 }
 
-// memory is the memory that the process may use: the machine's, or what its
+// Memory is the memory, in bytes, that the process may use: the machine's, or what its
 // control group leaves it. Where nothing says, memory is no limit.
-func memory() int64 {
+func Memory() int64 {
 	least := int64(math.MaxInt64)
 	for _, path := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
 		b, err := os.ReadFile(path)

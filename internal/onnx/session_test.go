@@ -226,7 +226,7 @@ func TestCPUSessions(t *testing.T) {
 	if n := CPUSessions(1 << 60); n != 1 {
 		t.Errorf("%d sessions of a model larger than any memory, want 1", n)
 	}
-	if memory() < 1<<20 {
-		t.Errorf("%d bytes of memory", memory())
+	if Memory() < 1<<20 {
+		t.Errorf("%d bytes of memory", Memory())
 	}
 }
