@@ -89,7 +89,7 @@ func (a attention) foreign(b *builder, names layer, queries, x, bias string, sca
 // maskBias is what is added to the scores: 0 for a token, hidden for padding, whose
 // weight is then 0 exactly: [items, 1, 1, length].
 func (b *builder) maskBias(mask string) string {
-	m := b.op("Sub", []string{b.float(1), b.float32(mask)})
-	m = b.op("Mul", []string{m, b.float(hidden)})
+	m := b.op("Sub", []string{b.float(1), b.narrow(b.float32(mask))})
+	m = b.op("Mul", []string{m, b.hidden()})
 	return b.op("Reshape", []string{m, b.ints(0, 1, 1, -1)})
 }

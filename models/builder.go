@@ -21,22 +21,25 @@ const fusedDomain = "com.microsoft"
 type builder struct {
 	*nodes
 	t       *tensors
-	weights map[string]string // values that hold a tensor in fp32
+	weights map[string]string // values that hold a tensor
 }
 
 func newBuilder(t *tensors) *builder {
 	return &builder{nodes: newNodes("v"), t: t, weights: map[string]string{}}
 }
 
-// weight is a tensor in fp32. Half precision is widened by a Cast, which ONNX
-// Runtime runs once, when it opens the graph.
+// weight is a tensor in the numbers of the graph. Other numbers are converted by a
+// Cast, which ONNX Runtime runs once, when it opens the graph.
 func (b *builder) weight(name string) string {
 	if v, ok := b.weights[name]; ok {
 		return v
 	}
 	x := b.t.initializer(name)
 	v := b.tensor(x)
-	if x.GetDataType() != int32(onnxpb.TensorProto_FLOAT) {
+	switch is := onnxpb.TensorProto_DataType(x.GetDataType()); {
+	case b.half && is != onnxpb.TensorProto_FLOAT16:
+		v = b.narrow(v)
+	case !b.half && is != onnxpb.TensorProto_FLOAT:
 		v = b.float32(v)
 	}
 	b.weights[name] = v

@@ -6,6 +6,7 @@ package models
 // sees single texts.
 func (e *built) graph(h head, f form) (Graph, error) {
 	b := newBuilder(e.t)
+	b.half = f.half
 	b.input("input_ids")
 	inputs := []Input{{Name: "input_ids", Role: IDs}}
 	a := attention{form: f, heads: e.heads, keyHeads: e.keyHeads, size: e.size}
@@ -46,6 +47,9 @@ func (e *built) graph(h head, f form) (Graph, error) {
 		x = e.normalize(b, e.finalNorm, x)
 	}
 	x = b.op("Reshape", []string{x, a.rows})
+	if f.half {
+		b.half, x = false, b.float32(x) // the head is in fp32 in any case
+	}
 	const output = "vector"
 	if err := h.add(b.nodes, x, mask, output); err != nil {
 		return Graph{}, err

@@ -56,7 +56,7 @@ type Options struct {
 	PromptName string  // a prompt of the folder by its name; "" as the folder says
 	MaxTokens  int     // specials and prompt included; 0 as the folder says
 	Dims       int     // first components of a vector to keep; 0 as the folder says
-	Precision  string  // fp32, which is the default
+	Precision  string  // fp32, which is the default, or fp16: weights and activations, while the head stays in fp32
 	ONNX       bool    // take the folder's ONNX file even if a graph could be built
 
 	// Tokenize gives the ids of a text with special tokens and without a limit, by
@@ -100,9 +100,12 @@ func Open(dir string, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Precision != "" && o.Precision != "fp32" {
+	if o.Precision == "" {
+		o.Precision = "fp32"
+	}
+	if o.Precision != "fp32" && o.Precision != "fp16" {
 		return nil, fault.New(fault.Usage, "precision %q is not supported", o.Precision).
-			Hinting("use fp32")
+			Hinting("use fp32 or fp16")
 	}
 	p, err := f.pipeline()
 	if err != nil {
@@ -141,7 +144,7 @@ func Open(dir string, o Options) (*Model, error) {
 	if m.Recipe.ModelDigest, err = f.digest(files); err != nil {
 		return nil, err
 	}
-	m.Recipe.Precision = "fp32"
+	m.Recipe.Precision = o.Precision
 	return m, nil
 }
 
@@ -175,12 +178,19 @@ func (m *Model) choose(f *folder, p pipeline, cfg config, o Options) (weights, e
 		b, err := f.encoder(p.transformer, cfg, st)
 		if err == nil {
 			m.VocabSize, m.WeightBytes = b.vocab, b.t.memory
+			if o.Precision == "fp16" {
+				m.WeightBytes /= 2
+			}
 			return weights{source: b, files: st.files, kind: names(b.t.kinds), disk: b.t.disk, dim: b.hidden, flops: b.flops}, nil
 		}
 		if on == "" || architectures[cfg.ModelType] != nil {
 			return weights{}, err
 		}
 		m.warn("%s is used: localembed cannot build a graph for the architecture %q of %s", on, cfg.ModelType, st.rel)
+	}
+	if o.Precision != "fp32" {
+		return weights{}, fault.New(fault.ModelRefused, "--precision %s is for graphs that are built from model.safetensors; %s keeps the numbers that it has", o.Precision, on).In(f.dir).
+			Hinting("leave --precision out")
 	}
 	// A vector that the graph makes itself says nothing of the modules behind the pooling.
 	hidden := o.Pooling != "" || len(p.tokens)+len(p.vectors) > 0 || p.leaveOutPrompt

@@ -19,6 +19,7 @@ type nodes struct {
 	prefix string
 	pb     onnxpb.GraphProto
 	count  int
+	half   bool              // numbers are fp16 rather than fp32
 	consts map[string]string // integer constants that are there already, by their spelling
 }
 
@@ -108,10 +109,19 @@ func (n *nodes) scalarInt(v int64) string {
 	return n.constant(tensorInt64, nil, binary.LittleEndian.AppendUint64(nil, uint64(v)))
 }
 
-// float is a scalar of fp32.
+// float is a scalar of fp32, or of fp16 where the graph computes in it.
 func (n *nodes) float(v float64) string {
 	raw := binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(v)))
-	return n.constant(onnxpb.TensorProto_FLOAT, nil, raw)
+	return n.narrow(n.constant(onnxpb.TensorProto_FLOAT, nil, raw))
+}
+
+// narrow makes fp16 of a value of fp32 where the graph computes in it. ONNX Runtime
+// does so once where the value is constant.
+func (n *nodes) narrow(x string) string {
+	if !n.half {
+		return x
+	}
+	return n.op("Cast", []string{x}, attrInt("to", int64(onnxpb.TensorProto_FLOAT16)))
 }
 
 func (n *nodes) constant(kind onnxpb.TensorProto_DataType, dims []int64, raw []byte) string {

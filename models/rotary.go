@@ -69,7 +69,7 @@ func (b *builder) turns(theta float64, size, positions int, length string) turns
 	at = b.op("Reshape", []string{b.float32(at), b.ints(-1, 1)})
 	angles := b.op("Mul", []string{at, b.floats(frequencies)})
 	cut := func(kind string) string {
-		return b.op("Slice", []string{b.op(kind, []string{angles}), b.ints(0), length, b.ints(0)})
+		return b.op("Slice", []string{b.narrow(b.op(kind, []string{angles})), b.ints(0), length, b.ints(0)})
 	}
 	return turns{cut("Cos"), cut("Sin")}
 }

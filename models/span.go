@@ -7,9 +7,14 @@ type span struct{ before, behind int }
 // everywhere is the span of BERT's family.
 var everywhere = span{-1, -1}
 
-// hidden is the weight, in the exponent, of what is not attended to: 0 exactly
-// once the scores are normalized.
-const hidden = -1e9
+// hidden is added to the score of what is not attended to, whose weight is then 0
+// exactly. Two of them and a score stay within fp16.
+func (b *builder) hidden() string {
+	if b.half {
+		return b.float(-3e4)
+	}
+	return b.float(-1e9)
+}
 
 // spanBias is what a span adds to the scores, [length, length]: 0 where a token
 // attends, hidden where it does not. It has no heads and no items, so that it is
@@ -29,7 +34,7 @@ func (b *builder) spanBias(s span, length string) string {
 			outside = b.op("Or", []string{outside, early})
 		}
 	}
-	bias := b.op("Where", []string{outside, b.float(hidden), b.float(0)})
+	bias := b.op("Where", []string{outside, b.hidden(), b.float(0)})
 	return b.op("Unsqueeze", []string{bias, b.ints(0, 1)})
 }
 

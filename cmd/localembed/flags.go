@@ -72,7 +72,7 @@ func (f *flags) registerRecipe(c *cobra.Command) {
 	s.StringVar(&f.pooling, "pooling", "", "pooling `P` where the folder does not say or is to be overruled: cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken, or several joined by +")
 	s.StringVar(&f.normalize, "normalize", "", "whether vectors have length 1, `true or false` (default: as the folder says)")
 	s.IntVar(&f.dims, "dims", 0, "keep the first `N` dimensions (default: all)")
-	s.StringVar(&f.precision, "precision", "fp32", "`P` of weights and activations: fp32")
+	s.StringVar(&f.precision, "precision", "fp32", "`P` of weights and activations: fp32, or fp16, which is made for CUDA")
 	s.BoolVar(&f.onnx, "onnx", false, "take the folder's ONNX file even if it has safetensors of a known architecture")
 }
 

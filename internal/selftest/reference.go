@@ -72,8 +72,14 @@ func FindReference(dir string, r key.Recipe) (*Reference, error) {
 	}
 	// Several calls with one prompt have the same directions.
 	ref.Calls, ref.lengths = ref.Calls[:1], !r.Normalize
+	if r.Precision == "fp16" {
+		ref.MinCosine = min(ref.MinCosine, halfCosine)
+	}
 	return ref, nil
 }
+
+// halfCosine is as near as fp16 has to come to vectors in fp32.
+const halfCosine = 0.999
 
 // ReadReference reads a reference file.
 func ReadReference(path string) (*Reference, error) {
