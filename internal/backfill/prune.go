@@ -15,8 +15,8 @@ import (
 // Pruned says what Prune did.
 type Pruned struct {
 	Shards int   `json:"shards"`      // whose vectors the store gave up
-	Freed  int64 `json:"freed_bytes"` // in the store's folder
-	Kept   int64 `json:"store_bytes"` // left in it
+	Freed  int64 `json:"freed_bytes"` // of vectors, in the store
+	Kept   int64 `json:"store_bytes"` // of vectors that are left in it
 }
 
 // Prune takes out of the store what OUT's shards hold as well, and deletes the segments

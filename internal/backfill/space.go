@@ -47,8 +47,8 @@ func (r *run) checkSpace(w *window) error {
 	if err != nil {
 		return err
 	}
-	store, shards := diskBytes(share(len(distinct)), max(0, share(embedded)-published), r.Recipe.Dims)
-	store = max(0, store-stored)
+	have := stored / int64(4*r.Recipe.Dims) // more than the job's where others share the store
+	store, shards := diskBytes(max(0, share(len(distinct))-have), max(0, share(embedded)-published), r.Recipe.Dims)
 	storeDir := r.store.Dir()
 	if sameDisk(storeDir, r.Out) {
 		return r.fits(r.Out, store+shards)

@@ -95,23 +95,20 @@ func (s *Store) usedSegments() (map[uint32]bool, error) {
 // job is unfinished.
 func (s *Store) Planned() (bool, error) { return s.hasAny(tagPlan) }
 
-// Size is the bytes of the files in the store's folder.
+// Size is the bytes of the vectors' segments. The index beside them is small, and gives
+// space back when Pebble gets to it.
 func (s *Store) Size() (bytes int64, err error) {
-	for _, dir := range []string{filepath.Join(s.dir, "index"), filepath.Join(s.dir, "vectors")} {
-		names, err := s.fs.List(dir)
+	dir := filepath.Join(s.dir, "vectors")
+	names, err := s.fs.List(dir)
+	if err != nil {
+		return 0, s.wrap(err)
+	}
+	for _, name := range names {
+		info, err := s.fs.Stat(filepath.Join(dir, name))
 		if err != nil {
 			return 0, s.wrap(err)
 		}
-		for _, name := range names {
-			info, err := s.fs.Stat(filepath.Join(dir, name))
-			if errors.Is(err, fs.ErrNotExist) {
-				continue // Pebble deletes in the background
-			}
-			if err != nil {
-				return 0, s.wrap(err)
-			}
-			bytes += info.Size()
-		}
+		bytes += info.Size()
 	}
 	return bytes, nil
 }
