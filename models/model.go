@@ -166,7 +166,7 @@ func (m *Model) choose(f *folder, p pipeline, cfg config, o Options) (weights, e
 	if err != nil {
 		return weights{}, err
 	}
-	on := f.find(p.transformer, "onnx/model.onnx", "model.onnx")
+	on := f.find(p.transformer, onnxFiles...)
 	if st.files == nil && on == "" {
 		return weights{}, f.noWeights(p.transformer, "the folder")
 	}

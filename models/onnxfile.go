@@ -36,6 +36,9 @@ var roles = map[string]Role{
 	"input_ids": IDs, "attention_mask": Mask, "token_type_ids": Types, "position_ids": Positions,
 }
 
+// onnxFiles are the names of an ONNX file; the first that is there counts.
+var onnxFiles = []string{"onnx/model.onnx", "model.onnx"}
+
 // maxONNX is the most that a protobuf message, and so a model.onnx, can have.
 const maxONNX = 1 << 31
 

@@ -17,14 +17,16 @@ type sbert struct {
 	} `json:"modality_config"`
 }
 
-// sbert reads that file, which had other names once.
+// sbertFiles are the names that the file has, or had once; the first that is there counts.
+var sbertFiles = []string{
+	"sentence_bert_config.json", "sentence_roberta_config.json", "sentence_distilbert_config.json", "sentence_camembert_config.json",
+	"sentence_albert_config.json", "sentence_xlm-roberta_config.json", "sentence_xlnet_config.json",
+}
+
+// sbert reads that file.
 func (f *folder) sbert(sub string) (sbert, string, error) {
-	names := []string{"sentence_bert_config.json"}
-	for _, kind := range []string{"roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"} {
-		names = append(names, "sentence_"+kind+"_config.json")
-	}
 	var s sbert
-	rel := f.find(sub, names...)
+	rel := f.find(sub, sbertFiles...)
 	if rel == "" {
 		return s, "", nil
 	}

@@ -17,6 +17,12 @@ import (
 	"localembed/models/safetensors"
 )
 
+// Names of weights: one file, or the index of several.
+const (
+	safetensorsFile  = "model.safetensors"
+	safetensorsIndex = "model.safetensors.index.json"
+)
+
 // weightFiles are the safetensors files of a module.
 type weightFiles struct {
 	rel   string   // what to call them: the file, or the index of several
@@ -27,10 +33,10 @@ type weightFiles struct {
 // several with an index. The index's own list of tensors is not needed, since
 // each file has one.
 func (f *folder) safetensors(sub string) (weightFiles, error) {
-	if rel := f.find(sub, "model.safetensors"); rel != "" {
+	if rel := f.find(sub, safetensorsFile); rel != "" {
 		return weightFiles{rel, []string{rel}}, nil
 	}
-	rel := filepath.Join(sub, "model.safetensors.index.json")
+	rel := filepath.Join(sub, safetensorsIndex)
 	var index struct {
 		Map map[string]string `json:"weight_map"`
 	}

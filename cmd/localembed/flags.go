@@ -42,7 +42,7 @@ type flags struct {
 func (f *flags) register(c *cobra.Command) {
 	s := c.Flags()
 	s.SortFlags = false
-	s.StringVar(&f.model, "model", "", "model `folder` as sentence-transformers or a hub lays it out (required)")
+	s.StringVar(&f.model, "model", "", "`model` folder, or org/name[@revision] of a hub, kept in its usual cache; a folder of that name wins, and ./ in front always means a folder (required)")
 	s.StringVar(&f.out, "out", "", "output `folder`: new, empty, or of the same job (required)")
 	s.StringVar(&f.text, "text", "", "text `column`; dots lead into structs; a list of strings is one document per element (default: the column named text)")
 	s.StringVar(&f.id, "id", "", "id `column`: integer, string, UUID or binary (default: a column named id, else none)")
@@ -88,7 +88,7 @@ func (f *flags) check(c *cobra.Command) error {
 	usage := func(format string, args ...any) *fault.Error { return fault.New(fault.Usage, format, args...) }
 	switch {
 	case f.model == "":
-		return usage("--model is missing").Hinting("give a model folder; in this project `make model` makes .cache/models/all-MiniLM-L6-v2")
+		return usage("--model is missing").Hinting("give a model folder or a hub's org/name; in this project `make model` makes .cache/models/all-MiniLM-L6-v2")
 	case f.out == "":
 		return usage("--out is missing").Hinting("give a new folder for the shards")
 	case f.onLong != "truncate" && f.onLong != "error":

@@ -20,9 +20,9 @@ func newModel() *cobra.Command {
 	var f flags
 	var check bool
 	c := &cobra.Command{
-		Use:   "model DIR [flags]",
-		Short: "Say how a model folder is read, and test it",
-		Long: `Print the recipe that run with the same flags would use, which file or flag each
+		Use:   "model MODEL [flags]",
+		Short: "Say how a model is read, and test it",
+		Long: `Fetch the model, where it is a hub's, and print the recipe that run with the same flags would use, which file or flag each
 value came from, the work of a token, and what is unusual about the folder.
 
 With --check the model is opened on the CPU, and a few fixed texts run alone, in
@@ -33,7 +33,7 @@ be reproduced. run does the shorter half of this when it opens its devices.`,
   localembed model my-bert --pooling cls --normalize true --json`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return fault.New(fault.Usage, "give one model folder, not %d", len(args)).Hinting("usage: %s", c.UseLine())
+				return fault.New(fault.Usage, "give one model, not %d", len(args)).Hinting("usage: %s", c.UseLine())
 			}
 			return nil
 		},
@@ -49,6 +49,7 @@ be reproduced. run does the shorter half of this when it opens its devices.`,
 // modelInfo is what localembed knows about a folder.
 type modelInfo struct {
 	Model           string           `json:"model"`
+	Revision        string           `json:"model_revision,omitempty"` // the hub's commit
 	Recipe          key.Recipe       `json:"recipe"`
 	FLOPsPerToken   float64          `json:"flops_per_token"`
 	WeightBytes     int64            `json:"weight_bytes"`
@@ -61,16 +62,17 @@ func (f *flags) showModel(c *cobra.Command, check bool) error {
 	if err := f.checkRecipe(c); err != nil {
 		return err
 	}
-	m, err := models.Open(f.model, f.modelOptions(c))
+	ui := newUI(c.OutOrStdout(), c.ErrOrStderr(), false, f.json)
+	m, revision, err := openModel(c.Context(), ui, f.model, f.modelOptions(c))
 	if err != nil {
 		return err
 	}
 	t, err := tokenize.Open(m.TokenizerJSON, tokenize.Options{MaxTokens: m.Recipe.MaxTokens, Prompt: m.Recipe.Prompt})
 	if err != nil {
-		return inModel(f.model, err)
+		return inModel(m.Dir, err)
 	}
 	defer t.Close()
-	info := modelInfo{Model: f.model, Recipe: m.Recipe, FLOPsPerToken: m.FLOPsPerToken, WeightBytes: m.WeightBytes, Facts: m.Facts, Warnings: m.Warnings}
+	info := modelInfo{Model: f.model, Revision: revision, Recipe: m.Recipe, FLOPsPerToken: m.FLOPsPerToken, WeightBytes: m.WeightBytes, Facts: m.Facts, Warnings: m.Warnings}
 	if info.Warnings == nil {
 		info.Warnings = []string{}
 	}
@@ -79,7 +81,6 @@ func (f *flags) showModel(c *cobra.Command, check bool) error {
 			return err
 		}
 	}
-	ui := newUI(c.OutOrStdout(), c.ErrOrStderr(), false, f.json)
 	if f.json {
 		ui.printJSON(info)
 		return nil
@@ -102,12 +103,12 @@ func (f *flags) checkModel(ctx context.Context, m *models.Model, t *tokenize.Tok
 	defer func() { _ = runtime.Close() }()
 	s, err := runtime.OpenCPU("cpu:0", m, 1)
 	if err != nil {
-		return nil, inModel(f.model, err)
+		return nil, inModel(m.Dir, err)
 	}
 	defer func() { _ = s.Close() }()
 	r, err := selftest.Run(ctx, s, o)
 	if err != nil {
-		return nil, inModel(f.model, err)
+		return nil, inModel(m.Dir, err)
 	}
 	return &r, nil
 }
@@ -128,6 +129,9 @@ func (info *modelInfo) print(w io.Writer) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, f := range info.Facts {
 		_, _ = fmt.Fprintf(table, "  %s\t%s\t%s\n", f.Name, f.Value, f.From)
+	}
+	if info.Revision != "" {
+		_, _ = fmt.Fprintf(table, "  revision\t%s\tthe hub's commit\n", info.Revision)
 	}
 	_, _ = fmt.Fprintf(table, "  model digest\t%.16s…\tevery file that decides a vector\n", info.Recipe.ModelDigest)
 	if r := info.Reproducibility; r != nil {

@@ -21,7 +21,7 @@ duplicates come from a fixed sample of the texts, with their error.`,
 		Args: atLeast(1, "the corpus (a file, folder or glob)"),
 		RunE: func(c *cobra.Command, args []string) error {
 			ui := newUI(c.OutOrStdout(), c.ErrOrStderr(), false, f.json)
-			s, err := f.open(c, args, ui.log, false)
+			s, err := f.open(c, args, ui, false)
 			if err != nil {
 				return err
 			}

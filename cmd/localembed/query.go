@@ -43,7 +43,7 @@ texts. Texts come from the kept text column, else from the corpus.`,
 	s := c.Flags()
 	s.SortFlags = false
 	s.IntVar(&f.top, "top", 5, "print the nearest `N` texts")
-	s.StringVar(&f.model, "model", "", "model `folder`, where it is no longer at the job's path")
+	s.StringVar(&f.model, "model", "", "`model`, where it is no longer at the job's path: a folder, or org/name[@revision] of a hub")
 	s.StringVar(&f.ortLib, "ort-lib", "", "libonnxruntime `file` (default: as for run)")
 	s.BoolVar(&f.json, "json", false, "print the result as JSON")
 	return c
@@ -57,7 +57,8 @@ func (f *queryFlags) query(c *cobra.Command, out, text string) error {
 	if err != nil {
 		return err
 	}
-	vector, err := f.embed(c.Context(), job, text)
+	ui := newUI(c.OutOrStdout(), c.ErrOrStderr(), true, f.json)
+	vector, err := f.embed(c.Context(), ui, job, text)
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,6 @@ func (f *queryFlags) query(c *cobra.Command, out, text string) error {
 	if err := fillTexts(c.Context(), job, out, hits); err != nil {
 		return err
 	}
-	ui := newUI(c.OutOrStdout(), c.ErrOrStderr(), false, f.json)
 	if f.json {
 		ui.printJSON(hits)
 		return nil
@@ -84,7 +84,7 @@ func (f *queryFlags) query(c *cobra.Command, out, text string) error {
 }
 
 // embed gives the vector of one text with the job's recipe, but for the prompt.
-func (f *queryFlags) embed(ctx context.Context, job *backfill.Job, text string) ([]float32, error) {
+func (f *queryFlags) embed(ctx context.Context, ui *ui, job *backfill.Job, text string) ([]float32, error) {
 	dir, recipe := job.Model, job.Recipe
 	if f.model != "" {
 		dir = f.model
@@ -93,13 +93,13 @@ func (f *queryFlags) embed(ctx context.Context, job *backfill.Job, text string) 
 	if recipe.Pooling != "none" {
 		o.Pooling = recipe.Pooling
 	}
-	m, err := models.Open(dir, o)
+	m, _, err := openModel(ctx, ui, dir, o)
 	if err != nil {
 		return nil, err
 	}
 	if m.Recipe.ModelDigest != recipe.ModelDigest {
 		return nil, fault.New(fault.ModelRefused, "the folder holds another model than the one that made these vectors").In(dir).
-			Hinting("give the folder of that model with --model")
+			Hinting("give that model with --model: its folder, or org/name@revision with the model_revision of report.json")
 	}
 	t, err := tokenize.Open(m.TokenizerJSON, tokenize.Options{MaxTokens: m.Recipe.MaxTokens, Prompt: m.Recipe.Prompt})
 	if err != nil {

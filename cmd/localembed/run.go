@@ -34,7 +34,7 @@ func (f *flags) run(c *cobra.Command, args []string) error {
 	ctx, stop := withDeadline(c.Context(), f.stopAfter, shower(c.ErrOrStderr(), f.json))
 	defer stop()
 	c.SetContext(ctx)
-	s, err := f.open(c, args, ui.log, true)
+	s, err := f.open(c, args, ui, true)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"log/slog"
 	"path/filepath"
 	"strconv"
 
@@ -63,7 +62,7 @@ var errNoCUDA = fault.New(fault.DeviceUnavailable, "this version has no CUDA dev
 
 // open checks the flags and opens what a run or a plan reads: model, tokenizer and
 // corpus. Only a run needs ONNX Runtime.
-func (f *flags) open(c *cobra.Command, args []string, log *slog.Logger, withRuntime bool) (s *session, err error) {
+func (f *flags) open(c *cobra.Command, args []string, ui *ui, withRuntime bool) (s *session, err error) {
 	if err := f.check(c); err != nil {
 		return nil, err
 	}
@@ -81,11 +80,12 @@ func (f *flags) open(c *cobra.Command, args []string, log *slog.Logger, withRunt
 			s = nil
 		}
 	}()
-	if s.model, err = models.Open(f.model, f.modelOptions(c)); err != nil {
+	var revision string
+	if s.model, revision, err = openModel(c.Context(), ui, f.model, f.modelOptions(c)); err != nil {
 		return s, err
 	}
 	for _, w := range s.model.Warnings {
-		log.Warn(w)
+		ui.log.Warn(w)
 	}
 	recipe := s.model.Recipe
 	if recipe.Precision == "fp16" && device.kind == "cpu" {
@@ -97,7 +97,7 @@ func (f *flags) open(c *cobra.Command, args []string, log *slog.Logger, withRunt
 		recipe.ModelDigest = hex.EncodeToString(digest[:])
 	}
 	if s.tokenizer, err = tokenize.Open(s.model.TokenizerJSON, tokenize.Options{MaxTokens: recipe.MaxTokens, Prompt: recipe.Prompt}); err != nil {
-		return s, inModel(f.model, err)
+		return s, inModel(s.model.Dir, err)
 	}
 	out, err := filepath.Abs(f.out)
 	if err != nil {
@@ -109,7 +109,7 @@ func (f *flags) open(c *cobra.Command, args []string, log *slog.Logger, withRunt
 	}); err != nil {
 		return s, err
 	}
-	meta := shard.Meta{Tool: "localembed " + version, Device: device.kind, Recipe: recipe}
+	meta := shard.Meta{Tool: "localembed " + version, Device: device.kind, Revision: revision, Recipe: recipe}
 	if withRuntime && device.kind != "fake" {
 		if s.runtime, err = onnx.Load(f.ortLib); err != nil {
 			return s, err
@@ -120,7 +120,7 @@ func (f *flags) open(c *cobra.Command, args []string, log *slog.Logger, withRunt
 		Out: f.out, Store: f.store, Job: f.job(args, s), Corpus: s.corpus, Tokenizer: s.tokenizer,
 		PadID: int64(s.tokenizer.PadID()), Recipe: recipe, Limits: f.limits(device),
 		DropLong: f.onLong == "error", MaxFailed: f.maxFailed, RetryFailed: f.retryFailed, Meta: meta, Yes: f.yes,
-		OpenDevices: device.opener(s.runtime, s.model), Log: log,
+		OpenDevices: device.opener(s.runtime, s.model), Log: ui.log,
 	}
 	s.options.Job.Recipe = recipe
 	if withRuntime && device.kind != "fake" {

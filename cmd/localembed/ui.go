@@ -15,6 +15,7 @@ import (
 
 	"localembed/internal/backfill"
 	"localembed/internal/fault"
+	"localembed/internal/hub"
 )
 
 // ui is what a user sees of a run: progress and messages on stderr, results on
@@ -54,6 +55,14 @@ func (u *ui) progress(p backfill.Progress) {
 	case time.Since(u.last) >= 10*time.Second:
 		u.last = time.Now()
 		_, _ = fmt.Fprintf(u.stderr, "%d of %d rows, %s\n", p.RowsDone, p.Rows, line)
+	}
+}
+
+// download prints how far a file of the model is, every ten seconds.
+func (u *ui) download(p hub.Progress) {
+	if !u.quiet && time.Since(u.last) >= 10*time.Second {
+		u.last = time.Now()
+		_, _ = fmt.Fprintf(u.stderr, "%s: %.0f of %.0f MB, %d %%\n", p.File, float64(p.Done)/1e6, float64(p.Total)/1e6, 100*p.Done/max(1, p.Total))
 	}
 }
 

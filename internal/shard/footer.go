@@ -146,6 +146,7 @@ func (r *Reader) describe(size int64) Info {
 	if info.Dim = info.Meta.Recipe.Dims; info.Dim < 1 || info.Dim > maxDim {
 		return not(Damaged, "the recipe in the footer has %d dimensions", info.Dim)
 	}
+	info.Meta.Revision, _ = r.parquet.Lookup(metaRevision)
 	info.Meta.Tool, _ = r.parquet.Lookup(metaTool)
 	info.Meta.ONNXRuntime, _ = r.parquet.Lookup(metaRuntime)
 	info.Meta.Device, _ = r.parquet.Lookup(metaDevice)

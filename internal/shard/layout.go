@@ -36,6 +36,7 @@ type Meta struct {
 	Tool        string // name and version
 	ONNXRuntime string // version
 	Device      string // kind: cpu, cuda
+	Revision    string // the hub's commit that the model was fetched at, "" for a folder
 	Recipe      key.Recipe
 }
 
@@ -180,12 +181,16 @@ func (m Meta) metadata() ([]parquet.WriterOption, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []parquet.WriterOption{
+	options := []parquet.WriterOption{
 		parquet.KeyValueMetadata(metaFormat, strconv.Itoa(FormatVersion)),
 		parquet.KeyValueMetadata(metaRecipe, string(recipe)),
 		parquet.KeyValueMetadata(metaModelDigest, m.Recipe.ModelDigest),
 		parquet.KeyValueMetadata(metaTool, m.Tool),
 		parquet.KeyValueMetadata(metaRuntime, m.ONNXRuntime),
 		parquet.KeyValueMetadata(metaDevice, m.Device),
-	}, nil
+	}
+	if m.Revision != "" {
+		options = append(options, parquet.KeyValueMetadata(metaRevision, m.Revision))
+	}
+	return options, nil
 }

@@ -39,6 +39,7 @@
 //	localembed.format               format version, decimal
 //	localembed.recipe               key.Recipe as JSON
 //	localembed.model_digest         hex
+//	localembed.model_revision       the hub's commit of the model, where it came from a hub
 //	localembed.tool                 name and version
 //	localembed.onnxruntime          version
 //	localembed.device               kind of device
@@ -78,6 +79,7 @@ const (
 	metaFormat      = MetaPrefix + "format"
 	metaRecipe      = MetaPrefix + "recipe"
 	metaModelDigest = MetaPrefix + "model_digest"
+	metaRevision    = MetaPrefix + "model_revision"
 	metaTool        = MetaPrefix + "tool"
 	metaRuntime     = MetaPrefix + "onnxruntime"
 	metaDevice      = MetaPrefix + "device"
