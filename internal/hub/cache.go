@@ -1,14 +1,17 @@
 package hub
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/gofrs/flock"
 
 	"localembed/internal/fault"
 	"localembed/internal/publish"
@@ -22,11 +25,18 @@ type cache struct {
 
 func (c *cache) snapshot(commit string) string { return filepath.Join(c.dir, "snapshots", commit) }
 func (c *cache) blob(etag string) string       { return filepath.Join(c.dir, "blobs", etag) }
-func (c *cache) lock(etag string) string {
-	return filepath.Join(c.root, ".locks", filepath.Base(c.dir), etag+".lock")
-}
 func (c *cache) ref(revision string) string {
 	return filepath.Join(c.dir, "refs", filepath.FromSlash(revision))
+}
+
+// hold locks what has a name among all processes, waiting for it.
+func (c *cache) hold(ctx context.Context, name string) (*flock.Flock, error) {
+	lock := flock.New(filepath.Join(c.root, ".locks", filepath.Base(c.dir), name+".lock"))
+	if err := publish.MkdirAll(vfs.Default, filepath.Dir(lock.Path()), 0o755); err != nil {
+		return nil, err
+	}
+	_, err := lock.TryLockContext(ctx, 100*time.Millisecond)
+	return lock, err
 }
 
 // find looks a model up; nil where the cache does not have it.
@@ -81,11 +91,16 @@ func (c *cache) link(commit, name, etag string) error {
 }
 
 // remember writes which commit a branch or tag is.
-func (c *cache) remember(revision, commit string) error {
+func (c *cache) remember(ctx context.Context, revision, commit string) error {
 	if revision == commit {
 		return nil
 	}
 	path := c.ref(revision)
+	lock, err := c.hold(ctx, "refs")
+	if err != nil {
+		return fault.Of(err)
+	}
+	defer func() { _ = lock.Unlock() }()
 	if b, err := os.ReadFile(path); err == nil && string(b) == commit {
 		return nil
 	}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/gofrs/flock"
 
 	"localembed/internal/fault"
 	"localembed/internal/publish"
@@ -56,13 +55,11 @@ func (c *client) bring(ctx context.Context, in *cache, l *listing, name string, 
 	if in.has(l.commit, name, f) {
 		return false, nil
 	}
-	lock := flock.New(in.lock(f.etag))
-	for _, dir := range []string{filepath.Dir(lock.Path()), filepath.Dir(in.blob(f.etag))} {
-		if err := publish.MkdirAll(vfs.Default, dir, 0o755); err != nil {
-			return false, err
-		}
+	if err := publish.MkdirAll(vfs.Default, filepath.Dir(in.blob(f.etag)), 0o755); err != nil {
+		return false, err
 	}
-	if _, err := lock.TryLockContext(ctx, 100*time.Millisecond); err != nil {
+	lock, err := in.hold(ctx, f.etag)
+	if err != nil {
 		return false, err
 	}
 	defer func() { _ = lock.Unlock() }()

@@ -15,7 +15,8 @@
 //	CACHE/models--ORG--NAME/snapshots/COMMIT/FILE   a link to ../../blobs/ETAG
 //	CACHE/models--ORG--NAME/refs/REVISION           the commit of a branch or tag; written
 //	                                                when the snapshot has all that was wanted
-//	CACHE/.locks/models--ORG--NAME/ETAG.lock        held (flock) while the blob is fetched
+//	CACHE/.locks/models--ORG--NAME/ETAG.lock        held (flock) while the blob is fetched;
+//	                                                refs.lock while a ref is written
 package hub
 
 import (
@@ -138,7 +139,7 @@ func Fetch(ctx context.Context, n Name, o Options) (*Model, error) {
 			break
 		}
 	}
-	return m, c.remember(n.Revision, m.Commit)
+	return m, c.remember(ctx, n.Revision, m.Commit)
 }
 
 // IsFolder says whether s is something on this disk, which wins over a hub's name.

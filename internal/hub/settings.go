@@ -18,9 +18,9 @@ const defaultEndpoint = "https://huggingface.co"
 // settings are what the hub's own clients read from the environment.
 type settings struct {
 	endpoint string // HF_ENDPOINT, without a slash at its end
-	cache    string // HF_HUB_CACHE, else hub in HF_HOME, else in the user's cache folder
+	cache    string // HF_HUB_CACHE or its old name, else hub in HF_HOME, else in the user's cache folder
 	token    string // HF_TOKEN, else the file that logging in leaves; "" for none
-	offline  bool   // HF_HUB_OFFLINE
+	offline  bool   // HF_HUB_OFFLINE, else TRANSFORMERS_OFFLINE
 }
 
 func readSettings() (settings, error) {
@@ -41,8 +41,8 @@ func readSettings() (settings, error) {
 		}
 		home = filepath.Join(caches, "huggingface")
 	}
-	s.cache = cmp.Or(os.Getenv("HF_HUB_CACHE"), filepath.Join(home, "hub"))
-	switch strings.ToLower(os.Getenv("HF_HUB_OFFLINE")) {
+	s.cache = cmp.Or(os.Getenv("HF_HUB_CACHE"), os.Getenv("HUGGINGFACE_HUB_CACHE"), filepath.Join(home, "hub"))
+	switch strings.ToLower(cmp.Or(os.Getenv("HF_HUB_OFFLINE"), os.Getenv("TRANSFORMERS_OFFLINE"))) {
 	case "1", "true", "yes", "on":
 		s.offline = true
 	}
