@@ -152,7 +152,7 @@ func TestHubDownloadKilled(t *testing.T) {
 	arrived, over := make(chan struct{}), make(chan struct{})
 	defer close(over)
 	var goOn atomic.Bool
-	h.hub.Large = func(w http.ResponseWriter, r *http.Request, b []byte) bool {
+	h.hub.AnswerLarge(func(w http.ResponseWriter, r *http.Request, b []byte) bool {
 		if goOn.Load() {
 			return false
 		}
@@ -162,7 +162,7 @@ func TestHubDownloadKilled(t *testing.T) {
 		close(arrived)
 		<-over
 		return true
-	}
+	})
 	c, _, stderr := h.start("model", hubModel)
 	<-arrived
 	p := &process{t: t}

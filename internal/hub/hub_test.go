@@ -176,7 +176,7 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := 0
-	s.Large = func(w http.ResponseWriter, r *http.Request, b []byte) bool {
+	s.AnswerLarge(func(w http.ResponseWriter, r *http.Request, b []byte) bool {
 		if broken++; broken > 2 {
 			return false
 		}
@@ -188,7 +188,7 @@ func TestResume(t *testing.T) {
 		}
 		_, _ = w.Write(b[:1000])
 		return true
-	}
+	})
 	m := mustFetch(t, model)
 	var ranges []string
 	for _, r := range s.Requests() {
@@ -209,7 +209,7 @@ func TestResume(t *testing.T) {
 func TestChecksum(t *testing.T) {
 	s, _, commit := serve(t, "bert-cls-one-layer")
 	damage := 1
-	s.Large = func(w http.ResponseWriter, r *http.Request, b []byte) bool {
+	s.AnswerLarge(func(w http.ResponseWriter, r *http.Request, b []byte) bool {
 		if damage--; damage < 0 {
 			return false
 		}
@@ -217,7 +217,7 @@ func TestChecksum(t *testing.T) {
 		bad[len(bad)/2] ^= 1
 		_, _ = w.Write(bad)
 		return true
-	}
+	})
 	mustFetch(t, model) // the second attempt is whole
 	t.Setenv("HF_HOME", t.TempDir())
 	damage = 2

@@ -25,17 +25,17 @@ type Request struct {
 	Large              bool // it reached the second host
 }
 
-// Server is a hub. The knobs may be set between requests.
+// Server is a hub. The exported fields may be set between requests.
 type Server struct {
 	URL string
 
 	mu       sync.Mutex
 	models   map[string]map[string]map[string][]byte // by id and revision: files
 	requests []Request
-	Token    string                                                // that every request needs, "" for none
-	Gated    bool                                                  // the token does not suffice
-	Names    map[string]string                                     // names to give in listings in place of the real ones
-	Large    func(http.ResponseWriter, *http.Request, []byte) bool // answers for a large file; false leaves it to the server
+	answer   func(http.ResponseWriter, *http.Request, []byte) bool
+	Token    string            // that every request needs, "" for none
+	Gated    bool              // the token does not suffice
+	Names    map[string]string // names to give in listings in place of the real ones
 }
 
 // New starts a hub, which ends with the test.
@@ -80,6 +80,14 @@ func (s *Server) Add(t testing.TB, model, revision, dir string) (commit string) 
 	return commit
 }
 
+// AnswerLarge answers for the second host, with the file's content at hand; false
+// leaves an answer to the server.
+func (s *Server) AnswerLarge(answer func(http.ResponseWriter, *http.Request, []byte) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = answer
+}
+
 // Requests gives the requests since the last call.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
@@ -116,8 +124,10 @@ func (s *Server) front(large string) http.Handler {
 	find := func(w http.ResponseWriter, r *http.Request) (string, map[string][]byte) {
 		s.note(r, false)
 		id := r.PathValue("org") + "/" + r.PathValue("name")
+		s.mu.Lock()
 		revisions, ok := s.models[id]
 		files, known := revisions[r.PathValue("revision")]
+		s.mu.Unlock()
 		switch {
 		case !ok, s.Token != "" && r.Header.Get("Authorization") != "Bearer "+s.Token:
 			refuse(w, http.StatusUnauthorized, "RepoNotFound")
@@ -183,8 +193,10 @@ func (s *Server) front(large string) http.Handler {
 func (s *Server) large(w http.ResponseWriter, r *http.Request) {
 	s.note(r, true)
 	parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/"), "/", 5)
-	b := s.models[parts[0]+"/"+parts[1]][parts[3]][parts[4]]
-	if s.Large != nil && s.Large(w, r, b) {
+	s.mu.Lock()
+	b, answer := s.models[parts[0]+"/"+parts[1]][parts[3]][parts[4]], s.answer
+	s.mu.Unlock()
+	if answer != nil && answer(w, r, b) {
 		return
 	}
 	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(string(b)))
