@@ -89,7 +89,7 @@ func (f *flags) open(c *cobra.Command, args []string, ui *ui, withRuntime bool) 
 	}
 	recipe := s.model.Recipe
 	if recipe.Precision == "fp16" && device.kind == "cpu" {
-		log.Warn("--precision fp16 is made for CUDA: a CPU computes it more slowly than fp32, and no better")
+		ui.log.Warn("--precision fp16 is made for CUDA: a CPU computes it more slowly than fp32, and no better")
 	}
 	if device.kind == "fake" {
 		// Made-up vectors must never be taken for the model's.
