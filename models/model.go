@@ -205,6 +205,13 @@ func (m *Model) choose(f *folder, p pipeline, cfg config, o Options) (weights, e
 	if x.dim == 0 {
 		x.dim = cfg.hidden()
 	}
+	if h := cfg.hidden(); !x.pooled && h > 0 && x.dim != h {
+		return weights{}, f.refuse(on, "the output %q has %d columns, and the hidden size in config.json is %d", x.output, x.dim, h).
+			Hinting("take the config.json that belongs to the file")
+	}
+	if x.guessed {
+		m.warn("%s has one output, %q, which is taken although its name does not say what it is", on, x.output)
+	}
 	if x.dynamicInt8 {
 		m.warn("%s quantizes its inputs as it runs: a vector depends on the other texts of its batch and is not reproducible bit by bit", on)
 	}

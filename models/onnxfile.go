@@ -29,6 +29,7 @@ type onnxFile struct {
 
 	flops       float64
 	dynamicInt8 bool
+	guessed     bool // the output is taken because it is the only one
 }
 
 // roles of inputs by their names.
@@ -152,8 +153,9 @@ func (x *onnxFile) readOutput(g *onnxpb.GraphProto, hidden bool) error {
 	if out == nil {
 		out = find(3, "last_hidden_state", "token_embeddings")
 	}
-	if only := g.GetOutput(); out == nil && len(only) == 1 && (rank(only[0]) == 3 || rank(only[0]) == 2 && !hidden) {
+	if only := g.GetOutput(); out == nil && len(only) == 1 && !isHead(only[0].GetName()) && (rank(only[0]) == 3 || rank(only[0]) == 2 && !hidden) {
 		out = only[0]
+		x.guessed = true
 	}
 	if out == nil {
 		var found []string
@@ -173,6 +175,18 @@ func (x *onnxFile) readOutput(g *onnxpb.GraphProto, hidden bool) error {
 		x.dim = int(d)
 	}
 	return nil
+}
+
+// isHead reports whether an output's name says that it is what a head for another task
+// gives, which looks like hidden states or a vector by its rank alone.
+func isHead(name string) bool {
+	name = strings.ToLower(name)
+	for _, part := range []string{"logit", "pooler", "predict", "score", "loss", "prob", "label"} {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return false
 }
 
 // count sums the work of the linear layers: matrix products with a constant,
