@@ -35,6 +35,7 @@ type form struct {
 	masked bool
 	half   bool // built graphs have weights and activations in fp16
 	fused  bool // built graphs without a mask attend by ONNX Runtime's own operator
+	tokens int  // of the longest text
 }
 
 // Graph makes the model's graph. With masked, the texts of a batch may have
@@ -42,7 +43,7 @@ type form struct {
 // they all have one length, and a built graph has no mask at all. Building
 // takes a millisecond, since the weights stay in the folder's files.
 func (m *Model) Graph(masked bool) (Graph, error) {
-	g, err := m.graph.graph(m.head, form{masked: masked, half: m.Recipe.Precision == "fp16", fused: m.Fused})
+	g, err := m.graph.graph(m.head, form{masked: masked, half: m.Recipe.Precision == "fp16", fused: m.Fused, tokens: m.Recipe.MaxTokens})
 	if err != nil {
 		return Graph{}, err
 	}

@@ -78,7 +78,7 @@ func (e *built) sights(b *builder, a attention) func(l int) attention {
 			biases[v.span] = bias
 		}
 		if _, ok := turned[v.theta]; !ok {
-			turned[v.theta] = b.turns(v.theta, e.size, e.positions, a.length)
+			turned[v.theta] = b.turns(v.theta, e.size, a.tokens, a.length)
 		}
 		t := turned[v.theta]
 		a.bias, a.turns = bias, &t

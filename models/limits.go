@@ -13,12 +13,19 @@ const minTokens = 3
 // maxTokens sets the limit of a text in tokens, specials and prompt included:
 // max_seq_length of sentence_bert_config.json as it is, else the tokenizer's
 // model_max_length, at most the model's positions; wanted lowers or raises it,
-// and the usable positions bound it in every case.
+// and the usable positions bound it in every case. Rotary positions have no
+// table that ends: there max_seq_length may be more than config.json names.
 func (m *Model) maxTokens(f *folder, sub string, cfg config, wanted int) error {
 	usable := cfg.usablePositions()
-	limit, from, err := f.declaredLimit(sub)
+	limit, from, own, err := f.declaredLimit(sub)
 	if err != nil {
 		return err
+	}
+	if own && cfg.rotary() && limit > usable && limit <= maxRotary {
+		if usable > 0 {
+			m.warn("%s allows %d tokens, more than the %d positions that config.json names: longer texts are computed with positions that the model may not know", filepath.ToSlash(from), limit, usable)
+		}
+		usable = limit
 	}
 	if usable > 0 && (limit == 0 || limit > usable) {
 		if limit > usable {
@@ -42,27 +49,30 @@ func (m *Model) maxTokens(f *folder, sub string, cfg config, wanted int) error {
 	return nil
 }
 
+// maxRotary is the most tokens that a table of rotary positions is made for.
+const maxRotary = 1 << 20
+
 // declaredLimit is the limit that the folder declares, 0 if none, and the file
-// that does.
-func (f *folder) declaredLimit(sub string) (int, string, error) {
+// that does; own says that it is max_seq_length.
+func (f *folder) declaredLimit(sub string) (limit int, from string, own bool, err error) {
 	s, rel, err := f.sbert(sub)
 	if err != nil {
-		return 0, "", err
+		return 0, "", false, err
 	}
 	if s.MaxSeqLength != nil {
-		return *s.MaxSeqLength, rel, nil
+		return *s.MaxSeqLength, rel, true, nil
 	}
 	rel = filepath.Join(sub, "tokenizer_config.json")
 	var tok struct {
 		ModelMaxLength float64 `json:"model_max_length"` // 1e30 stands for none
 	}
 	if _, err := f.json(rel, &tok); err != nil {
-		return 0, "", err
+		return 0, "", false, err
 	}
 	if tok.ModelMaxLength < 1 || tok.ModelMaxLength > 1e9 {
-		return 0, "", nil
+		return 0, "", false, nil
 	}
-	return int(tok.ModelMaxLength), rel, nil
+	return int(tok.ModelMaxLength), rel, false, nil
 }
 
 // usablePositions is how many tokens the model has positions for, 0 if unknown.
@@ -75,6 +85,15 @@ func (c config) usablePositions() int {
 		return max(0, c.Positions-mpnetPad-1)
 	}
 	return max(0, c.Positions)
+}
+
+// rotary reports whether positions turn the heads instead of standing in a table.
+func (c config) rotary() bool {
+	switch c.ModelType {
+	case "modernbert", "nomic_bert", "qwen3":
+		return true
+	}
+	return false
 }
 
 // padding is the pad id of the RoBERTa kinds.

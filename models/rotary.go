@@ -3,7 +3,9 @@ package models
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 )
 
 // rope is what config.json says of rotary positions, in one of its spellings:
@@ -29,8 +31,11 @@ func (c config) rope(kind string, old *float64, otherwise float64) (theta float6
 		if err := json.Unmarshal(raw, &byKind); err != nil {
 			return 0, "rope_parameters is no object"
 		}
-		if kind != "" && given(byKind[kind]) {
+		switch {
+		case kind != "" && given(byKind[kind]):
 			raw = byKind[kind]
+		case kind == "" && slices.ContainsFunc(slices.Collect(maps.Values(byKind)), isObject):
+			return 0, "rope_parameters for each kind of layer are not supported here, only one for all"
 		}
 		var r rope
 		if err := json.Unmarshal(raw, &r); err != nil {
@@ -52,20 +57,23 @@ func (c config) rope(kind string, old *float64, otherwise float64) (theta float6
 	return theta, ""
 }
 
+func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
+
 // turns are the cosines and sines by which rotary positions turn the halves of a
 // head, [length or 1, size / 2] each.
 type turns struct{ cos, sin string }
 
-// turns of each position. They are computed for all positions, which is constant
-// and so done once, when ONNX Runtime opens the graph, and cut to the length.
-func (b *builder) turns(theta float64, size, positions int, length string) turns {
+// turns of the positions of a text of so many tokens at most. They are computed for
+// all of them, which is constant and so done once, when ONNX Runtime opens the
+// graph, and cut to the length.
+func (b *builder) turns(theta float64, size, tokens int, length string) turns {
 	frequencies := make([]float32, size/2)
 	for i := range frequencies {
 		// In fp32, as the reference has them.
 		exponent := float32(2*i) / float32(size)
 		frequencies[i] = 1 / float32(math.Pow(theta, float64(exponent)))
 	}
-	at := b.op("Range", []string{b.scalarInt(0), b.scalarInt(int64(positions)), b.scalarInt(1)})
+	at := b.op("Range", []string{b.scalarInt(0), b.scalarInt(int64(tokens)), b.scalarInt(1)})
 	at = b.op("Reshape", []string{b.float32(at), b.ints(-1, 1)})
 	angles := b.op("Mul", []string{at, b.floats(frequencies)})
 	cut := func(kind string) string {

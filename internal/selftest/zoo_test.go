@@ -98,7 +98,7 @@ func refused(t *testing.T, dir, word string) *fault.Error {
 	t.Helper()
 	_, err := models.Open(dir, models.Options{})
 	f := fault.Of(err)
-	if f == nil || f.Class != fault.ModelRefused || !strings.Contains(f.Message, word) {
+	if f == nil || f.Class != fault.ModelRefused || f.Hint == "" || !strings.Contains(f.Message, word) {
 		t.Fatalf("got %v, want a refusal with the word %q", err, word)
 	}
 	return f
