@@ -89,11 +89,8 @@ func (c config) usablePositions() int {
 
 // rotary reports whether positions turn the heads instead of standing in a table.
 func (c config) rotary() bool {
-	switch c.ModelType {
-	case "modernbert", "nomic_bert", "qwen3":
-		return true
-	}
-	return false
+	make := architectures[c.ModelType]
+	return make != nil && make(c).view != nil
 }
 
 // padding is the pad id of the RoBERTa kinds.

@@ -92,9 +92,6 @@ type Options struct {
 	// run. nil tests nothing.
 	SelfTest func(context.Context, Device) (selftest.Result, error)
 
-	// Pause changes the pauses between the attempts of a batch; nil keeps them.
-	Pause func(time.Duration) time.Duration
-
 	Log      *slog.Logger
 	Progress func(Progress) // called every second, from a goroutine of its own
 }

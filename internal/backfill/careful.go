@@ -31,15 +31,12 @@ func (c *careful) begin(store *checkpoint.Store, log *slog.Logger) (err error) {
 	if c.before, err = store.Deaths(); err != nil {
 		return err
 	}
+	if c.before.Noted {
+		c.before.Times++
+		c.before.Noted = false
+	}
 	c.record = c.before
 	c.record.InARow++
-	if c.record.Noted {
-		c.record.Times++
-		c.before = c.record
-		c.before.InARow--
-		c.before.Noted = false
-		c.record.Noted = false
-	}
 	c.turn = make(chan struct{}, 1)
 	c.turn <- struct{}{}
 	// A batch under suspicion keeps the next run careful, although others were committed.
@@ -65,7 +62,6 @@ func (c *careful) alive(store *checkpoint.Store) error {
 func (c *careful) end(store *checkpoint.Store) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.before.Noted = false
 	return store.PutDeaths(c.before)
 }
 

@@ -1,9 +1,6 @@
 package backfill
 
-import (
-	"localembed/internal/checkpoint"
-	"localembed/internal/key"
-)
+import "localembed/internal/checkpoint"
 
 // commit writes results to the store: all that are ready with one sync. It goes on
 // until the devices have ended, also in a run that is being stopped, so that
@@ -40,13 +37,11 @@ func (r *run) commit(results <-chan result) error {
 func (r *run) commitAll(ready []result) error {
 	batches := make([]checkpoint.Batch, len(ready))
 	for i, done := range ready {
-		b := checkpoint.Batch{Dim: r.Recipe.Dims, Vectors: done.vectors}
+		b := checkpoint.Batch{Dim: r.Recipe.Dims, Keys: done.keys(), Vectors: done.vectors}
 		w := done.window
-		b.Keys = make([]key.Key, len(done.docs))
 		b.NTokens = make([]int32, len(done.docs))
 		b.Truncated = make([]bool, len(done.docs))
 		for j, d := range done.docs {
-			b.Keys[j] = w.keys[d]
 			b.NTokens[j] = w.length(d)
 			b.Truncated[j] = w.tokens.Truncated[w.tokenOf[d]]
 		}

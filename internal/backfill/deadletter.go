@@ -37,15 +37,18 @@ func (w *window) collectFailed() {
 	for _, d := range w.dead() {
 		text := w.Text.At(int(d))
 		w.bad.Append(text[:min(len(text), shard.MaxFailedText)])
-		w.failed = append(w.failed, shard.Failed{
-			Doc: d, Class: w.class[d], Attempts: w.failures[d].Attempts, Message: w.message(d), TextBytes: w.TextBytes[d],
-		})
+		w.failed = append(w.failed, w.letter(d))
 	}
 	for i := range w.failed {
 		if w.class[w.failed[i].Doc] != corpus.NullText.String() {
 			w.failed[i].Text = w.bad.At(i)
 		}
 	}
+}
+
+// letter is the dead letter of a document, without its text.
+func (w *window) letter(d int32) shard.Failed {
+	return shard.Failed{Doc: d, Class: w.class[d], Attempts: w.failures[d].Attempts, Message: w.message(d), TextBytes: w.TextBytes[d]}
 }
 
 // message says in a sentence why a document got no vector.
@@ -90,10 +93,9 @@ func (w *window) addFailed(ctx context.Context, c *corpus.Corpus, docs []int32) 
 		return err
 	}
 	for i, d := range docs {
-		w.failed = append(w.failed, shard.Failed{
-			Doc: d, Class: w.class[d], Attempts: w.failures[d].Attempts, Message: w.message(d),
-			Text: texts[i][:min(len(texts[i]), shard.MaxFailedText)], TextBytes: w.TextBytes[d],
-		})
+		letter := w.letter(d)
+		letter.Text = texts[i][:min(len(texts[i]), shard.MaxFailedText)]
+		w.failed = append(w.failed, letter)
 	}
 	slices.SortFunc(w.failed, func(a, b shard.Failed) int { return cmp.Compare(a.Doc, b.Doc) })
 	return nil

@@ -230,7 +230,7 @@ func (f *feeder) run(ctx context.Context, in input) (result, error) {
 		if err != nil || !again {
 			return result{}, err
 		}
-		if err := f.r.wait(ctx, pause.NextBackOff()); err != nil {
+		if err := wait(ctx, pause.NextBackOff()); err != nil {
 			return result{}, err
 		}
 	}

@@ -79,6 +79,8 @@ func tokenizer(t testing.TB, maxTokens int) *tokenize.Tokenizer {
 	return tok
 }
 
+func init() { firstPause = time.Microsecond }
+
 // job is a run in a test: a corpus on disk, fake devices, everything else real.
 type job struct {
 	t        testing.TB
@@ -128,7 +130,6 @@ func (j *job) options(ctx context.Context) Options {
 	return Options{
 		FS: j.fs, Out: j.out, Store: j.store, Corpus: c, Tokenizer: j.tokenizer, Recipe: recipe, Limits: j.limits,
 		Job:      Job{Corpus: j.corpus, Files: files, Limit: j.limit, OnLong: j.onLong, Window: j.window, Recipe: recipe},
-		Pause:    func(time.Duration) time.Duration { return 0 },
 		DropLong: j.onLong == "error", RetryFailed: j.retry, MaxFailed: j.failed, Yes: j.yes,
 		Meta: shard.Meta{Tool: "localembed test", ONNXRuntime: "none", Device: "fake", Recipe: recipe},
 		Log:  slog.New(slog.NewTextHandler(io.Discard, nil)),

@@ -68,7 +68,7 @@ func (r *run) giveUp(b work, f checkpoint.Failure) error {
 		return err
 	}
 	n := r.count.count(&r.count.gaveUp)
-	if most := max(fewFailures, int64(r.MaxFailed/100*float64(r.rows()))); r.MaxFailed < 100 && n > most {
+	if most := max(fewFailures, int64(r.MaxFailed/100*float64(r.Corpus.Rows()))); r.MaxFailed < 100 && n > most {
 		return fault.New(fault.TooManyFailures, "devices could not embed %d texts (%s), more than %g %% of the corpus and than %d", n, f.Class, r.MaxFailed, fewFailures).
 			In(r.Corpus.Files()[w.File[doc]].Path).AtRow(w.Row[doc]).
 			Hinting("OUT/failures says why for each; mend the device or the model and run the same command with --retry-failed, or go on all the same with --max-failed 100")
@@ -80,17 +80,6 @@ func (r *run) giveUp(b work, f checkpoint.Failure) error {
 
 // fewFailures do not end a run: a percentage of a small corpus is less than one text.
 const fewFailures = 10
-
-// rows is the number of rows of the corpus, or of those that are read.
-func (r *run) rows() (n int64) {
-	for _, f := range r.Corpus.Files() {
-		n += f.Rows
-	}
-	if r.Job.Limit > 0 {
-		n = min(n, r.Job.Limit)
-	}
-	return n
-}
 
 // drop gives the device up. Its batch comes last in turn, in halves: should it be what
 // killed the device, all others are done before it meets a second one.
@@ -132,18 +121,18 @@ func (f *feeder) stop(b work, c cause, cause error) error {
 }
 
 // pauses are those between the attempts of a batch: full jitter over a time that
-// doubles from a fifth of a second.
+// doubles from twice firstPause.
 func pauses() *backoff.ExponentialBackOff {
 	p := backoff.NewExponentialBackOff()
-	p.InitialInterval, p.RandomizationFactor, p.Multiplier, p.MaxInterval = 100*time.Millisecond, 1, 2, 10*time.Second
+	p.InitialInterval, p.RandomizationFactor, p.Multiplier, p.MaxInterval = firstPause, 1, 2, 10*time.Second
 	return p
 }
 
+// firstPause is the mean of the first pause. A variable so that tests need not wait.
+var firstPause = 100 * time.Millisecond
+
 // wait pauses, or ends with the run.
-func (r *run) wait(ctx context.Context, d time.Duration) error {
-	if r.Pause != nil {
-		d = r.Pause(d)
-	}
+func wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
 		return nil

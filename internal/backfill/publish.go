@@ -50,12 +50,7 @@ func (r *run) publishWindow(ctx context.Context, w *window) error {
 			return err
 		}
 	}
-	docs := make([]int32, 0, w.Len())
-	for i, c := range w.class {
-		if c == "" {
-			docs = append(docs, int32(i))
-		}
-	}
+	docs := w.embedded()
 	if err := r.unique.add(w.keys, docs); err != nil {
 		return err
 	}

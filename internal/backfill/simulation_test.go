@@ -259,7 +259,7 @@ func (s *simulation) process(mem *vfs.MemFS, disturbed bool) *vfs.MemFS {
 		}
 	}
 	o := s.options(ctx)
-	o.Tokenizer, o.Pause = s.known, nil // the clock is virtual
+	o.Tokenizer = s.known
 	o.OpenDevices = s.open
 	r, err := Run(ctx, o)
 	_ = o.Corpus.Close()

@@ -29,13 +29,10 @@ func diskBytes(vectors, documents int64, dims int) (store, shards int64) {
 // repeat more texts, and shards compress, so a run is only warned where that does not fit,
 // and stopped where not even half of it does.
 func (r *run) checkSpace(w *window) error {
+	embedded := w.embedded()
 	distinct := map[key.Key]struct{}{}
-	embedded := 0
-	for i, c := range w.class {
-		if c == "" {
-			embedded++
-			distinct[w.keys[i]] = struct{}{}
-		}
+	for _, d := range embedded {
+		distinct[w.keys[d]] = struct{}{}
 	}
 	rows := float64(r.Corpus.Rows())
 	share := func(n int) int64 { return int64(rows * float64(n) / float64(w.Len())) }
@@ -48,7 +45,7 @@ func (r *run) checkSpace(w *window) error {
 		return err
 	}
 	have := stored / int64(4*r.Recipe.Dims) // more than the job's where others share the store
-	store, shards := diskBytes(max(0, share(len(distinct))-have), max(0, share(embedded)-published), r.Recipe.Dims)
+	store, shards := diskBytes(max(0, share(len(distinct))-have), max(0, share(len(embedded))-published), r.Recipe.Dims)
 	storeDir := r.store.Dir()
 	if sameDisk(storeDir, r.Out) {
 		return r.fits(r.Out, store+shards)

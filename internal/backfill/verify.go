@@ -118,12 +118,7 @@ func (v *verifier) window(w *window) error {
 	if err != nil {
 		return err
 	}
-	rows := shard.Rows{FileNames: v.names, File: w.File, Row: w.Row, Chunk: w.Chunk, Columns: w.Columns, Keys: w.keys}
-	for i, c := range w.class {
-		if c == "" {
-			rows.Docs = append(rows.Docs, int32(i))
-		}
-	}
+	rows := shard.Rows{Docs: w.embedded(), FileNames: v.names, File: w.File, Row: w.Row, Chunk: w.Chunk, Columns: w.Columns, Keys: w.keys}
 	path := shard.Path(v.fs, v.out, w.Index)
 	info, err := shard.Footer(v.fs, path)
 	if err != nil {

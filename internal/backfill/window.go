@@ -65,14 +65,17 @@ type work struct {
 // padded is the batch's size with padding, in tokens.
 func (b work) padded() int { return b.longest * len(b.docs) }
 
-// id is the batch's id: the hash of its content keys.
-func (b work) id() [32]byte {
+// keys are the batch's content keys.
+func (b work) keys() []key.Key {
 	keys := make([]key.Key, len(b.docs))
 	for i, d := range b.docs {
 		keys[i] = b.window.keys[d]
 	}
-	return checkpoint.BatchID(keys)
+	return keys
 }
+
+// id is the batch's id: the hash of its content keys.
+func (b work) id() [32]byte { return checkpoint.BatchID(b.keys()) }
 
 // halves is the one rule by which a batch is split: by position.
 func (b work) halves() []work {
@@ -205,6 +208,17 @@ func (w *window) dead() []int32 {
 		}
 	}
 	return dead
+}
+
+// embedded lists the documents that get a vector, in corpus order.
+func (w *window) embedded() []int32 {
+	docs := make([]int32, 0, w.Len())
+	for i, c := range w.class {
+		if c == "" {
+			docs = append(docs, int32(i))
+		}
+	}
+	return docs
 }
 
 // grow makes a slice of n elements, reusing s where it is large enough.
