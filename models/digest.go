@@ -27,7 +27,7 @@ func (f *folder) digest(weights []string) (string, error) {
 		sums[rel] = s[:]
 	}
 	for _, rel := range weights {
-		s, err := sumFile(f.path(rel))
+		s, err := f.sum(rel)
 		if err != nil {
 			return "", fault.Of(err)
 		}
@@ -47,12 +47,15 @@ func (f *folder) digest(weights []string) (string, error) {
 	return hex.EncodeToString(d[:]), nil
 }
 
-func sumFile(path string) ([]byte, error) {
-	file, err := os.Open(path)
+func (f *folder) sum(rel string) ([]byte, error) {
+	file, err := os.Open(f.path(rel))
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
+	if f.stats[rel], err = file.Stat(); err != nil {
+		return nil, err
+	}
 	h := sha256.New()
 	if _, err := io.CopyBuffer(h, file, make([]byte, 1<<20)); err != nil {
 		return nil, err

@@ -23,6 +23,9 @@ const maxJSON = 64 << 20
 type folder struct {
 	dir  string
 	read map[string][]byte // content by path relative to dir; JSON files only
+
+	// stats are those of the files in the digest, as they were when they were read.
+	stats map[string]fs.FileInfo
 }
 
 func openFolder(dir string) (*folder, error) {
@@ -37,7 +40,12 @@ func openFolder(dir string) (*folder, error) {
 		return nil, fault.New(fault.Usage, "a model is a folder, but this is a file").In(dir).
 			Hinting("give the folder that holds the file")
 	}
-	return &folder{dir: dir, read: map[string][]byte{}}, nil
+	return newFolder(dir), nil
+}
+
+// newFolder is a folder of which nothing was read yet, and which may not be there.
+func newFolder(dir string) *folder {
+	return &folder{dir: dir, read: map[string][]byte{}, stats: map[string]fs.FileInfo{}}
 }
 
 // path is where a file of the folder lies.
@@ -68,6 +76,9 @@ func (f *folder) bytes(rel string) ([]byte, error) {
 		return nil, fault.Of(err)
 	}
 	defer file.Close()
+	if f.stats[rel], err = file.Stat(); err != nil {
+		return nil, fault.Of(err)
+	}
 	b, err := io.ReadAll(io.LimitReader(file, maxJSON+1))
 	if err != nil {
 		return nil, fault.Of(err)

@@ -82,8 +82,9 @@ type Model struct {
 	// operators, which are as fast on a CPU. May be changed before Graph is called.
 	Fused bool
 
-	graph source
-	head  head
+	graph  source
+	head   head
+	origin origin
 }
 
 // source makes the graph up to the hidden states, or up to a vector where the
@@ -144,7 +145,12 @@ func Open(dir string, o Options) (*Model, error) {
 	if m.Recipe.ModelDigest, err = f.digest(files); err != nil {
 		return nil, err
 	}
+<<<<<<< HEAD
 	m.Recipe.Precision = o.Precision
+=======
+	m.origin = f.origin(files)
+	m.Recipe.Precision = "fp32"
+>>>>>>> e127615 (Stop where the model or its vectors are not what they were)
 	return m, nil
 }
 

@@ -14,7 +14,7 @@ import (
 // formats are never wanted, and an ONNX file only where no graph can be built or
 // onnx asks for it.
 func Wanted(dir string, names []string, onnx bool) []string {
-	f := &folder{dir: dir, read: map[string][]byte{}}
+	f := newFolder(dir)
 	var want []string
 	take := func(sub string, files ...string) (all bool) {
 		all = true

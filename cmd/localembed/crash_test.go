@@ -2,13 +2,45 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
 
 	"localembed/internal/shard"
+	"localembed/internal/testenv"
 )
+
+// A model folder that another model is copied into while a run uses it ends the run.
+func TestTheModelChangesUnderARun(t *testing.T) {
+	p := newProcess(t, 400)
+	model := filepath.Join(p.dir, "model")
+	if err := os.CopyFS(model, os.DirFS(testenv.Model(t))); err != nil {
+		t.Fatal(err)
+	}
+	drill := []string{"--model", model, "--devices", "fake:1,slow=20ms", "--batch-items", "2"}
+	c, _, stderr := p.start(p.out, drill...)
+	p.await(c, p.out, 1)
+	f, err := os.OpenFile(filepath.Join(model, "model.safetensors"), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte{1, 2, 3}, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, before := p.committed(p.out)
+	if err := c.Wait(); c.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), `"class":"bad_vectors"`) || !strings.Contains(stderr.String(), "model.safetensors") {
+		t.Fatalf("%v\n%s", err, stderr)
+	}
+	if _, after := p.committed(p.out); after > before+16 {
+		t.Errorf("%d vectors were committed when the model changed, %d in the end", before, after)
+	}
+}
 
 // zebra is the token id of the word in MiniLM's vocabulary.
 const zebra = 29145

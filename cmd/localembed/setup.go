@@ -120,7 +120,7 @@ func (f *flags) open(c *cobra.Command, args []string, ui *ui, withRuntime bool) 
 		Out: f.out, Store: f.store, Job: f.job(args, s), Corpus: s.corpus, Tokenizer: s.tokenizer,
 		PadID: int64(s.tokenizer.PadID()), Recipe: recipe, Limits: f.limits(device),
 		DropLong: f.onLong == "error", MaxFailed: f.maxFailed, RetryFailed: f.retryFailed, Meta: meta, Yes: f.yes,
-		OpenDevices: device.opener(s.runtime, s.model), Log: ui.log,
+		OpenDevices: device.opener(s.runtime, s.model), Unchanged: s.model.Unchanged, Log: ui.log,
 	}
 	s.options.Job.Recipe = recipe
 	if withRuntime && device.kind != "fake" {

@@ -24,10 +24,7 @@ package backfill
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -87,6 +84,10 @@ type Options struct {
 	// OpenDevices is called before the first batch, and not at all where nothing has to
 	// be computed.
 	OpenDevices func() ([]Device, error)
+
+	// Unchanged is asked before vectors are committed: it returns an error where the
+	// model's files are no longer those that Recipe was made from. nil asks nothing.
+	Unchanged func() error
 
 	// SelfTest is called with the first device before its first batch; an error ends the
 	// run. nil tests nothing.
@@ -173,9 +174,11 @@ func (r *run) pipeline(ctx context.Context) error {
 	r.planner = planner{store: r.store, tokenizer: r.Tokenizer, limits: r.Limits, dropLong: r.DropLong, durable: true, retry: r.RetryFailed, claimed: r.flight.claims, mend: r.mend}
 	r.queue.init()
 
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	group, ctx := errgroup.WithContext(ctx)
 	start := func(f func(context.Context) error) {
-		group.Go(func() error { return guard(func() error { return f(ctx) }) })
+		group.Go(func() error { return fault.Guard(func() error { return f(ctx) }) })
 	}
 	read := make(chan *window)
 	planned := make(chan *window, windowsInFlight)
@@ -184,7 +187,12 @@ func (r *run) pipeline(ctx context.Context) error {
 
 	progressDone := make(chan struct{})
 	stopProgress := make(chan struct{})
-	go func() { defer close(progressDone); r.progress(stopProgress) }()
+	go func() {
+		defer close(progressDone)
+		if err := fault.Guard(func() error { r.progress(stopProgress); return nil }); err != nil {
+			cancel(err)
+		}
+	}()
 
 	start(func(ctx context.Context) error { defer close(read); return r.read(ctx, read) })
 	start(func(ctx context.Context) error {
@@ -202,17 +210,4 @@ func (r *run) pipeline(ctx context.Context) error {
 	close(stopProgress)
 	<-progressDone
 	return err
-}
-
-// guard turns a panic, which is a defect of ours, into the end of the run: what was
-// committed stays intact.
-func guard(f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			_, _ = fmt.Fprintf(os.Stderr, "%v\n%s", p, debug.Stack())
-			err = fault.New(fault.Internal, "unexpected: %v", p).
-				Hinting("this is a defect of localembed: please report it with the lines above; the same command goes on from what is committed")
-		}
-	}()
-	return f()
 }

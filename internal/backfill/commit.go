@@ -48,6 +48,11 @@ func (r *run) commitAll(ready []result) error {
 		b.ID = checkpoint.BatchID(b.Keys)
 		batches[i] = b
 	}
+	if r.Unchanged != nil {
+		if err := r.Unchanged(); err != nil {
+			return err
+		}
+	}
 	if err := r.store.Commit(batches); err != nil {
 		return err
 	}

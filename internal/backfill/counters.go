@@ -56,7 +56,7 @@ type counters struct {
 	deviceBatches, deviceTokens       []int64
 	deviceBusy                        []time.Duration
 	dropped                           []string  // why a device was given up
-	retries, splits, gaveUp           int64     // gaveUp counts texts that devices could not embed
+	retries, splits, gaveUp           int64     // gaveUp counts texts that devices could not embed, in earlier runs too
 	opened, last                      time.Time // when the devices were opened, and the last batch ended
 	tested                            *selftest.Result
 }
@@ -111,11 +111,11 @@ func (c *counters) pace() time.Duration {
 	return busy / time.Duration(c.padded)
 }
 
-// count adds one to a counter.
-func (c *counters) count(n *int64) int64 {
+// add adds to a counter and gives what it is then.
+func (c *counters) add(n *int64, more int64) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	*n++
+	*n += more
 	return *n
 }
 

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+
+	"localembed/internal/fault"
 )
 
 // result is a batch that a device has computed.
@@ -57,8 +59,8 @@ func (r *run) devices(ctx context.Context, out chan<- result, dead <-chan struct
 		if i == 0 {
 			r.queue.back(first) // the batch that made the devices open
 		}
-		group.Go(func() error { return guard(func() error { return f.layOut(ctx) }) })
-		group.Go(func() error { return guard(func() error { return f.drive(ctx) }) })
+		group.Go(func() error { return fault.Guard(func() error { return f.layOut(ctx) }) })
+		group.Go(func() error { return fault.Guard(func() error { return f.drive(ctx) }) })
 	}
 	// A run that stops must not leave a device waiting for work.
 	halt := context.AfterFunc(ctx, r.queue.stop)
@@ -128,17 +130,18 @@ func (f *feeder) layOut(ctx context.Context) error {
 		if !ok {
 			return nil
 		}
-		if int64(b.padded()) > f.most.Load() && len(b.docs) > 1 {
-			if err := f.r.split(b, false); err != nil {
-				return err
-			}
-			continue
-		}
 		if !f.lay(ctx, b) {
 			f.r.queue.back(b)
 			return nil
 		}
 	}
+}
+
+// tooLarge reports whether a batch is to be split before it runs: it is over what the
+// device took without running out of memory, or over the limits of this run, as a batch
+// of a plan may be that was made with larger ones.
+func (f *feeder) tooLarge(b work) bool {
+	return len(b.docs) > 1 && (int64(b.padded()) > f.most.Load() || !f.r.Limits.Hold(b.longest, len(b.docs)))
 }
 
 // lay writes a batch's token ids row by row into a spare input and hands it on.
@@ -211,6 +214,9 @@ func (f *feeder) drive(ctx context.Context) error {
 // run runs a batch, again where the policy says so. No vectors and no error mean that
 // the batch is split, given up or another device's.
 func (f *feeder) run(ctx context.Context, in input) (result, error) {
+	if f.tooLarge(in.work) {
+		return result{}, f.r.split(in.work, false)
+	}
 	pause := pauses()
 	for {
 		release, err := f.r.careful.enter(ctx, f.r.store, in.work)

@@ -156,7 +156,7 @@ func (e *estimator) add(ctx context.Context, w *window) error {
 	if err != nil {
 		return outError(e.Out, err)
 	}
-	if err := e.planner.remember(w); err != nil {
+	if _, err := e.planner.remember(w); err != nil {
 		return err
 	}
 	finished := old.State == shard.Good && old.Digest == e.layout.Digest(w.digest, w.dead(), w.Columns)

@@ -135,6 +135,75 @@ func TestOutOfMemorySplits(t *testing.T) {
 	}
 }
 
+// A text that alone is too large for the device is dead, and costs no other text.
+func TestATextThatIsTooLarge(t *testing.T) {
+	folder, rows := fiveWindows(t)
+	j := newJob(t, folder)
+	j.faults = fake.Faults{Memory: 50}
+	large := func(text string) bool { return len(j.ids(text)) > 50 }
+	r := j.run()
+	j.checkWithout(rows, large)
+	n := int64(0)
+	for _, row := range rows {
+		if row.Text == nil || !large(*row.Text) {
+			continue
+		}
+		n++
+		if l := j.letters()[row.ID]; l.Class != outOfMemory || l.Attempts != 5 || l.Text == nil || *l.Text != *row.Text {
+			t.Errorf("row %d: %+v", row.ID, l)
+		}
+	}
+	if n == 0 || r.RowsDeadLettered[outOfMemory] != n {
+		t.Errorf("%d large texts, %v", n, r.RowsDeadLettered)
+	}
+}
+
+// Once a device ran out of memory it gets no larger batch, not even one that was laid out.
+func TestMemoryIsNotTriedAgain(t *testing.T) {
+	folder, rows := fiveWindows(t)
+	j := newJob(t, folder)
+	j.devices, j.faults = 1, fake.Faults{Memory: 110}
+	failed, most := 0, 1<<30
+	j.before = func(_ []int64, items, length int, _ []int32) error {
+		if items > 1 && items*length > most {
+			t.Errorf("a batch of %d tokens after one of %d was too large", items*length, 2*most)
+		}
+		if items*length > 110 {
+			failed++
+			most = items * length / 2
+		}
+		return nil
+	}
+	j.run()
+	j.check(rows)
+	if failed != 1 {
+		t.Errorf("the device ran out of memory %d times", failed)
+	}
+}
+
+// A device whose limits are smaller than those of the plan gets its batches in parts.
+func TestSmallerLimitsSplitThePlan(t *testing.T) {
+	folder, rows := fiveWindows(t)
+	j := newJob(t, folder)
+	j.window, j.devices = 1000, 1
+	ctx, stop := context.WithCancelCause(context.Background())
+	j.before = func([]int64, int, int, []int32) error {
+		stop(fault.New(fault.Interrupted, "stopped by the test"))
+		return nil
+	}
+	if _, err := j.try(ctx); !fault.Is(err, fault.Interrupted) {
+		t.Fatalf("error %v", err)
+	}
+	j.limits.Items = 3
+	largest := 0
+	j.before = func(_ []int64, items, _ int, _ []int32) error { largest = max(largest, items); return nil }
+	r := j.run()
+	if largest > 3 || r.Splits == 0 || r.Retries != 0 {
+		t.Errorf("a batch of %d texts; %d splits, %d retries", largest, r.Splits, r.Retries)
+	}
+	j.check(rows)
+}
+
 // A resumed run repeats the splits of the run before, also where there would now be
 // memory enough.
 func TestSplitsAreRepeated(t *testing.T) {
@@ -218,13 +287,41 @@ func TestATextThatKillsDevices(t *testing.T) {
 }
 
 func TestWrongVectorsStop(t *testing.T) {
-	folder, _ := fiveWindows(t)
-	j := newJob(t, folder)
-	j.devices, j.faults = 1, fake.Faults{Zero: fake.At{Device: 0, N: 1}}
-	r, err := j.try(context.Background())
-	if !fault.Is(err, fault.BadVectors) || r.VectorsComputed != 0 {
-		t.Fatalf("error %v, %d vectors", err, r.VectorsComputed)
+	for name, f := range map[string]fake.Faults{"zeros": {Zero: fake.At{N: 1}}, "too few": {Count: fake.At{N: 1}}} {
+		t.Run(name, func(t *testing.T) {
+			folder, _ := fiveWindows(t)
+			j := newJob(t, folder)
+			j.devices, j.faults = 1, f
+			r, err := j.try(context.Background())
+			if !fault.Is(err, fault.BadVectors) || r.VectorsComputed != 0 || r.Retries+r.Splits != 0 {
+				t.Fatalf("error %v, %d vectors, %d retries, %d splits", err, r.VectorsComputed, r.Retries, r.Splits)
+			}
+		})
 	}
+}
+
+// A model that changes under a run ends it before anything more is committed.
+func TestAChangedModelStops(t *testing.T) {
+	folder, rows := fiveWindows(t)
+	j := newJob(t, folder)
+	j.devices = 1
+	o := j.options(context.Background())
+	asked, committed := 0, int64(0)
+	o.Unchanged = func() error {
+		if asked++; asked == 4 {
+			committed = j.ran[0].Vectors()
+			return fault.New(fault.BadVectors, "the model's files changed")
+		}
+		return nil
+	}
+	r, err := Run(context.Background(), o)
+	if !fault.Is(err, fault.BadVectors) || asked != 4 || r.VectorsComputed == 0 || r.VectorsComputed >= committed {
+		t.Fatalf("error %v after %d questions, %d of %d vectors committed", err, asked, r.VectorsComputed, committed)
+	}
+	if again := j.run(); again.VectorsComputed != distinctTexts(rows)-r.VectorsComputed {
+		t.Errorf("%d vectors were committed, and %d computed after that", r.VectorsComputed, again.VectorsComputed)
+	}
+	j.check(rows)
 }
 
 func TestTooManyDeviceFailuresStop(t *testing.T) {
@@ -239,6 +336,10 @@ func TestTooManyDeviceFailuresStop(t *testing.T) {
 	j.faults, j.failed = fake.Faults{NaN: j.ids("zebra")[1]}, 4
 	if _, err := j.try(context.Background()); !fault.Is(err, fault.TooManyFailures) {
 		t.Fatalf("error %v", err)
+	}
+	// Run again, it does not begin to count anew.
+	if r, err := j.try(context.Background()); !fault.Is(err, fault.TooManyFailures) || r.Retries > 2*int64(j.devices) {
+		t.Fatalf("the second run: error %v, %d texts tried again", err, r.Retries)
 	}
 	j.failed = 100
 	if r := j.run(); r.RowsDeadLettered[nonFinite] < 50 {

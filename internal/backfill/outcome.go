@@ -30,11 +30,11 @@ func (f *feeder) failed(in *input, cause error) (again bool, err error) {
 	}
 	switch verdict {
 	case retry:
-		r.count.count(&r.count.retries)
+		r.count.add(&r.count.retries, 1)
 		return true, nil
 	case split:
 		if c == noMemory {
-			f.most.Store(int64(b.padded()) / 2)
+			f.most.Store(min(f.most.Load(), int64(b.padded())/2))
 		}
 		return false, r.split(*b, false)
 	case giveUp:
@@ -51,7 +51,7 @@ func (r *run) split(b work, last bool) error {
 	if err := r.store.PutSplit(b.id()); err != nil {
 		return err
 	}
-	r.count.count(&r.count.splits)
+	r.count.add(&r.count.splits, 1)
 	b.window.left.Add(1)
 	r.queue.replace(b.halves(), last)
 	return nil
@@ -67,9 +67,9 @@ func (r *run) giveUp(b work, f checkpoint.Failure) error {
 	if err := r.careful.alive(r.store); err != nil {
 		return err
 	}
-	n := r.count.count(&r.count.gaveUp)
+	n := r.count.add(&r.count.gaveUp, 1)
 	if most := max(fewFailures, int64(r.MaxFailed/100*float64(r.Corpus.Rows()))); r.MaxFailed < 100 && n > most {
-		return fault.New(fault.TooManyFailures, "devices could not embed %d texts (%s), more than %g %% of the corpus and than %d", n, f.Class, r.MaxFailed, fewFailures).
+		return fault.New(fault.TooManyFailures, "devices could not embed %d texts (the last one: %s), more than %g %% of the corpus and than %d", n, f.Class, r.MaxFailed, fewFailures).
 			In(r.Corpus.Files()[w.File[doc]].Path).AtRow(w.Row[doc]).
 			Hinting("OUT/failures says why for each; mend the device or the model and run the same command with --retry-failed, or go on all the same with --max-failed 100")
 	}

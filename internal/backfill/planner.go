@@ -79,27 +79,30 @@ func (p *planner) plan(ctx context.Context, w *window) error {
 }
 
 // remember makes dead letters of the documents whose text no device could embed,
-// by what the store says of it, unless they are tried again.
-func (p *planner) remember(w *window) error {
+// by what the store says of it, unless they are tried again. It gives the number of
+// such texts.
+func (p *planner) remember(w *window) (texts int64, err error) {
 	if p.store == nil || p.retry {
-		return nil
+		return 0, nil
 	}
 	if some, err := p.store.HasFailures(); err != nil || !some {
-		return err
+		return 0, err
 	}
+	dead := map[key.Key]struct{}{}
 	for i, k := range w.keys {
 		if w.class[i] != "" {
 			continue
 		}
 		f, ok, err := p.store.Failure(k)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if ok {
 			w.fail(int32(i), f)
+			dead[k] = struct{}{}
 		}
 	}
-	return nil
+	return int64(len(dead)), nil
 }
 
 // pend queues batches as they are to run: those that were split in an earlier run
@@ -128,13 +131,12 @@ func (p *planner) pend(w *window, batches [][]int32) error {
 				return nil
 			}
 		}
-		open := false
-		b.docs = slices.DeleteFunc(slices.Clone(b.docs), func(d int32) bool { return w.class[d] != "" })
-		for _, d := range b.docs {
-			open = open || !w.entries[d].Found
+		alive := slices.DeleteFunc(slices.Clone(b.docs), func(d int32) bool { return w.class[d] != "" })
+		if len(alive) < len(b.docs) {
+			return add(w.work(alive)) // which may have been split as it is
 		}
-		if open {
-			w.pending = append(w.pending, w.work(b.docs))
+		if slices.ContainsFunc(b.docs, func(d int32) bool { return !w.entries[d].Found }) {
+			w.pending = append(w.pending, b)
 		}
 		return nil
 	}

@@ -50,9 +50,11 @@ func (r *run) prepareWindow(ctx context.Context, w *window) (err error) {
 		return fault.New(fault.Usage, "this file is in the way: localembed did not make it").In(shard.Path(r.fs, r.Out, w.Index)).
 			Hinting("move it away, or give a new folder with --out")
 	}
-	if err := r.planner.remember(w); err != nil {
+	remembered, err := r.planner.remember(w)
+	if err != nil {
 		return err
 	}
+	r.count.add(&r.count.gaveUp, remembered)
 	why := r.compare(w)
 	if why != "" {
 		if err := r.planner.plan(ctx, w); err != nil {

@@ -3,6 +3,8 @@ package backfill
 import (
 	"runtime"
 	"time"
+
+	"localembed/internal/fault"
 )
 
 // call is one call of Run.
@@ -27,7 +29,7 @@ func newRunner(d Device) *runner {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		for c := range r.calls {
-			r.results <- guard(func() error { return d.Run(c.ids, c.items, c.length, c.lengths, c.out) })
+			r.results <- fault.Guard(func() error { return d.Run(c.ids, c.items, c.length, c.lengths, c.out) })
 		}
 	}()
 	return r

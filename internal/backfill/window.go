@@ -7,12 +7,14 @@ import (
 	"errors"
 	"io"
 	"runtime"
-	"sync"
 	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"localembed/internal/checkpoint"
 	"localembed/internal/column"
 	"localembed/internal/corpus"
+	"localembed/internal/fault"
 	"localembed/internal/key"
 	"localembed/internal/shard"
 	"localembed/internal/tokenize"
@@ -142,32 +144,36 @@ func (w *window) fill(ctx context.Context, c *corpus.Corpus, recipe key.Recipe) 
 	w.done, w.old, w.shard = false, shard.Info{}, [32]byte{}
 	w.left.Store(0)
 	w.committed = make(chan struct{})
-	w.hash(recipe)
+	if err := w.hash(recipe); err != nil {
+		return err
+	}
 	w.digest = w.identity(c.Files(), recipe)
 	return nil
 }
 
 // hash computes the content keys on all cores.
-func (w *window) hash(recipe key.Recipe) {
+func (w *window) hash(recipe key.Recipe) error {
 	hasher := key.NewHasher(recipe)
-	var wg sync.WaitGroup
+	var group errgroup.Group
 	var next atomic.Int64
 	const share = 4096
 	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			h := hasher.Clone()
-			for {
-				from := int(next.Add(share)) - share
-				if from >= len(w.keys) {
-					return
+		group.Go(func() error {
+			return fault.Guard(func() error {
+				h := hasher.Clone()
+				for {
+					from := int(next.Add(share)) - share
+					if from >= len(w.keys) {
+						return nil
+					}
+					for i := from; i < min(from+share, len(w.keys)); i++ {
+						w.keys[i] = h.Key(w.Text.At(i))
+					}
 				}
-				for i := from; i < min(from+share, len(w.keys)); i++ {
-					w.keys[i] = h.Key(w.Text.At(i))
-				}
-			}
+			})
 		})
 	}
-	wg.Wait()
+	return group.Wait()
 }
 
 // identity is the window digest: SHA-256 of the recipe and, for each document,

@@ -102,27 +102,30 @@ func (s *Store) Lookup(keys []key.Key, entries []Entry, wanted func(i int) bool)
 	share := (len(order) + workers - 1) / workers
 	var group errgroup.Group
 	for part := range slices.Chunk(order, max(1, share)) {
-		group.Go(func() error {
-			k := make([]byte, 1+key.Size)
-			k[0] = tagKey
-			for _, i := range part {
-				copy(k[1:], keys[i][:])
-				v, closer, err := s.db.Get(k)
-				if errors.Is(err, pebble.ErrNotFound) {
-					continue
-				}
-				if err != nil {
-					return s.wrap(err)
-				}
-				entries[i], err = decodeEntry(v)
-				if err := errors.Join(err, closer.Close()); err != nil {
-					return s.corrupt("key %s: %v", keys[i], err)
-				}
-			}
-			return nil
-		})
+		group.Go(func() error { return fault.Guard(func() error { return s.lookUp(keys, entries, part) }) })
 	}
 	return group.Wait()
+}
+
+// lookUp gets the entries of some of the keys.
+func (s *Store) lookUp(keys []key.Key, entries []Entry, part []int32) error {
+	k := make([]byte, 1+key.Size)
+	k[0] = tagKey
+	for _, i := range part {
+		copy(k[1:], keys[i][:])
+		v, closer, err := s.db.Get(k)
+		if errors.Is(err, pebble.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return s.wrap(err)
+		}
+		entries[i], err = decodeEntry(v)
+		if err := errors.Join(err, closer.Close()); err != nil {
+			return s.corrupt("key %s: %v", keys[i], err)
+		}
+	}
+	return nil
 }
 
 // Vectors reads the vectors of entries into dst, one after the other, each of

@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"localembed/internal/fault"
@@ -52,6 +53,14 @@ func (s *Session) failed(items, length int, err error) *Error {
 		if strings.Contains(text, sign) {
 			e.Kind = OutOfMemory
 			e.Fault.Hinting("use smaller batches, fewer devices or a machine with more memory; the same command goes on where it stopped")
+			return e
+		}
+	}
+	for _, sign := range []string{"invalid dimensions for output", "shape verification failed"} {
+		if strings.Contains(text, sign) {
+			e.Kind = Fatal
+			e.Fault.Class, e.Fault.Message = fault.BadVectors, fmt.Sprintf("%s: the graph gives other vectors for %d texts than %d of the model's size", s.name, items, items)
+			e.Fault.Hinting("the model folder contradicts itself: fetch it again; nothing of the batch is kept")
 			return e
 		}
 	}

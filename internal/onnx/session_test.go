@@ -67,6 +67,31 @@ func TestRunFails(t *testing.T) {
 	}
 }
 
+// resized says of its graph that vectors have another size than they have.
+type resized struct {
+	*models.Model
+	by int
+}
+
+func (r resized) Graph(masked bool) (models.Graph, error) {
+	g, err := r.Model.Graph(masked)
+	g.Dim += r.by
+	return g, err
+}
+
+// Vectors of another size than the model's are no failure of the device: nothing can
+// mend them, and none of them may be kept.
+func TestVectorsOfAnotherSize(t *testing.T) {
+	_, m := tinySession(t)
+	for _, by := range []int{-4, 4} {
+		s := cpu(t, load(t), resized{m, by})
+		err := s.Run(make([]int64, 6), 2, 3, nil, make([]float32, 2*(m.Recipe.Dims+by)))
+		if !fault.Is(err, fault.BadVectors) || KindOf(err) != Fatal {
+			t.Errorf("%+d: %v", by, err)
+		}
+	}
+}
+
 func TestOutOfMemoryIsRecognized(t *testing.T) {
 	s := &Session{name: "cpu:0"}
 	for text, want := range map[string]Kind{

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"localembed/internal/column"
+	"localembed/internal/fault"
 	"localembed/internal/key"
 	"localembed/internal/publish"
 )
@@ -88,7 +89,7 @@ func (l *Layout) write(out io.Writer, path string, digest [32]byte, r Rows) erro
 		side := groups[:min(len(groups), len(encoders))]
 		var g errgroup.Group
 		for i, docs := range side {
-			g.Go(func() error { return encoders[i].group(docs) })
+			g.Go(func() error { return fault.Guard(func() error { return encoders[i].group(docs) }) })
 		}
 		if err := g.Wait(); err != nil {
 			return err

@@ -146,7 +146,12 @@ func (m *merger) close() []Batch {
 
 // fits reports whether a merged batch keeps every cap and the padding ratio.
 func (l Limits) fits(longest, items, real int) bool {
+	return l.Hold(longest, items) && float64(longest*items) <= MaxPadding*float64(real)
+}
+
+// Hold reports whether a batch of so many documents, the longest of so many tokens, keeps
+// every cap. Plan makes no other batches, except that a single document may be over them.
+func (l Limits) Hold(longest, items int) bool {
 	padded := longest * items
-	return padded <= l.Tokens && items <= l.Items && padded*longest <= l.Cells &&
-		float64(padded) <= MaxPadding*float64(real)
+	return padded <= l.Tokens && items <= l.Items && padded*longest <= l.Cells
 }

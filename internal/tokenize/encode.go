@@ -96,9 +96,7 @@ func (t *Tokenizer) Encode(ctx context.Context, texts *column.Arena, docs []int3
 				}
 				part := docs[i*size : min((i+1)*size, len(docs))]
 				var done int
-				var err error
-				t.threads.do(func() { done, err = t.encodeChunk(texts, part, room) })
-				if err != nil {
+				if err := t.threads.do(func() (err error) { done, err = t.encodeChunk(texts, part, room); return err }); err != nil {
 					return ordered.fail(i, &DocumentError{part[done], err})
 				}
 				ordered.add(i, room.copy(done))

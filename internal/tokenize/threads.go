@@ -1,6 +1,10 @@
 package tokenize
 
-import "runtime"
+import (
+	"runtime"
+
+	"localembed/internal/fault"
+)
 
 // threads are as many operating system threads as there are cores, and the only
 // ones on which texts are encoded: the library's allocator keeps freed memory per
@@ -20,9 +24,9 @@ func newThreads() threads {
 	return t
 }
 
-// do runs call on one of the threads and waits for it.
-func (t threads) do(call func()) {
-	done := make(chan struct{})
-	t <- func() { defer close(done); call() }
-	<-done
+// do runs call on one of the threads, waits for it and gives its error.
+func (t threads) do(call func() error) error {
+	done := make(chan error, 1)
+	t <- func() { done <- fault.Guard(call) }
+	return <-done
 }

@@ -27,13 +27,14 @@ type Faults struct {
 	Hang      At            // this device does not come back from its n-th batch
 	Panic     At            // this device panics at its n-th batch
 	Zero      At            // this device gives zero vectors from its n-th batch on
+	Count     At            // this device gives too few vectors for its n-th batch
 }
 
 // At is the n-th batch, from 1, of one device; n is 0 for never.
 type At struct{ Device, N int }
 
 // Syntax is what ParseFaults reads, for help texts.
-const Syntax = "transient=N (each N-th batch fails once), poison=ID, nan=ID, kill=ID, crash=ID (texts with this token id fail, get NaN, cost the device, end the process), memory=N (padded tokens that fit), slow=10ms, die=D:N, hang=D:N, panic=D:N, zero=D:N (device D at its N-th batch)"
+const Syntax = "transient=N (each N-th batch fails once), poison=ID, nan=ID, kill=ID, crash=ID (texts with this token id fail, get NaN, cost the device, end the process), memory=N (padded tokens that fit), slow=10ms, die=D:N, hang=D:N, panic=D:N, zero=D:N, count=D:N (device D at its N-th batch)"
 
 // ParseFaults reads faults, each as name=value.
 func ParseFaults(list []string) (f Faults, err error) {
@@ -62,6 +63,8 @@ func ParseFaults(list []string) (f Faults, err error) {
 			f.Panic, err = parseAt(value)
 		case "zero":
 			f.Zero, err = parseAt(value)
+		case "count":
+			f.Count, err = parseAt(value)
 		default:
 			err = fmt.Errorf("there is no fault %q", name)
 		}
@@ -86,9 +89,10 @@ func (a At) is(d *Device, n int64) bool { return a.N > 0 && a.Device == d.Number
 func (f *Faults) meet(d *Device, n int64, ids []int64, items, length int) error {
 	time.Sleep(f.Slow)
 	has := func(id int64) bool { return id > 0 && slices.Contains(ids, id) }
-	fail := func(kind onnx.Kind, what string) error {
-		return &onnx.Error{Kind: kind, Device: d.DeviceName, Fault: fault.New(fault.DeviceFailed, "%s: a batch of %d texts of %d tokens: %s", d.DeviceName, items, length, what)}
+	failAs := func(class fault.Class, kind onnx.Kind, what string) error {
+		return &onnx.Error{Kind: kind, Device: d.DeviceName, Fault: fault.New(class, "%s: a batch of %d texts of %d tokens: %s", d.DeviceName, items, length, what)}
 	}
+	fail := func(kind onnx.Kind, what string) error { return failAs(fault.DeviceFailed, kind, what) }
 	switch {
 	case has(f.Crash):
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -97,6 +101,8 @@ func (f *Faults) meet(d *Device, n int64, ids []int64, items, length int) error 
 		select {}
 	case f.Panic.is(d, n):
 		panic("a drill")
+	case f.Count.is(d, n):
+		return failAs(fault.BadVectors, onnx.Fatal, fmt.Sprintf("it gave %d vectors", items-1))
 	case f.Die.is(d, n):
 		return fail(onnx.Lost, "the device is lost")
 	case has(f.Kill):
