@@ -51,16 +51,18 @@ func number(name string, otherwise int) int {
 func TestSimulation(t *testing.T) {
 	tok := tokenizer(t, 64)
 	first := number(firstVar, 1)
-	for seed := first; seed < first+number(seedsVar, 200); seed++ {
-		s := newSimulation(t, seed, tok)
-		synctest.Test(t, s.simulate)
-		if s.t = t; !t.Failed() {
-			s.compare()
-		}
-		if t.Failed() {
-			t.Logf("replay it with %s=%d %s=1 go test -run TestSimulation ./internal/backfill", firstVar, seed, seedsVar)
-			return
-		}
+	for seed := first; seed < first+number(seedsVar, 200) && !t.Failed(); seed++ {
+		// A test of its own, so that what a seed leaves behind goes when it is over.
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			s := newSimulation(t, seed, tok)
+			synctest.Test(t, s.simulate)
+			if s.t = t; !t.Failed() {
+				s.compare()
+			}
+			if t.Failed() {
+				t.Logf("replay it with %s=%d %s=1 go test -run TestSimulation ./internal/backfill", firstVar, seed, seedsVar)
+			}
+		})
 	}
 }
 
