@@ -145,12 +145,8 @@ func Open(dir string, o Options) (*Model, error) {
 	if m.Recipe.ModelDigest, err = f.digest(files); err != nil {
 		return nil, err
 	}
-<<<<<<< HEAD
-	m.Recipe.Precision = o.Precision
-=======
 	m.origin = f.origin(files)
-	m.Recipe.Precision = "fp32"
->>>>>>> e127615 (Stop where the model or its vectors are not what they were)
+	m.Recipe.Precision = o.Precision
 	return m, nil
 }
 
