@@ -227,6 +227,7 @@ func (s *simulation) process(mem *vfs.MemFS, disturbed bool) *vfs.MemFS {
 	s.fs = mem
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
+	s.mu.Lock() // a device of the process before may still hang
 	s.events, s.kill, s.signal, s.memory, s.flaky = 0, 0, 0, 0, 0
 	s.lose, s.hang, s.tries, s.slow = map[string]int{}, map[string]bool{}, map[string]int{}, map[string]time.Duration{}
 	for i := range s.devices {
@@ -260,6 +261,7 @@ func (s *simulation) process(mem *vfs.MemFS, disturbed bool) *vfs.MemFS {
 			}
 		}
 	}
+	s.mu.Unlock()
 	o := s.options(ctx)
 	o.Tokenizer = s.known
 	o.OpenDevices = s.open
@@ -299,20 +301,21 @@ func (s *simulation) meet(device string, ids []int64, items, length int) error {
 	case s.signal:
 		s.stop()
 	}
+	slow, lose, hang, memory, flaky := s.slow[device], s.lose[device], s.hang[device], s.memory, s.flaky
 	s.mu.Unlock()
-	time.Sleep(s.slow[device])
+	time.Sleep(slow)
 	failed := func(kind onnx.Kind) error {
 		return &onnx.Error{Kind: kind, Device: device, Fault: fault.New(fault.DeviceFailed, "%s: %s", device, kind)}
 	}
 	switch {
-	case try == s.lose[device] && s.hang[device]:
+	case try == lose && hang:
 		<-s.end
 		return failed(onnx.Lost)
-	case try == s.lose[device]:
+	case try == lose:
 		return failed(onnx.Lost)
-	case s.memory > 0 && items > 1 && items*length > s.memory:
+	case memory > 0 && items > 1 && items*length > memory:
 		return failed(onnx.OutOfMemory)
-	case s.flaky > 0 && try%s.flaky == 0:
+	case flaky > 0 && try%flaky == 0:
 		return failed(onnx.Transient)
 	}
 	return s.unfit(ids, items, length)
