@@ -36,8 +36,8 @@ func ReadStatus(out string) (*Status, error) {
 	switch {
 	case running:
 		s.State = "running"
-	case p != nil && !p.Over:
-		s.State = "died"
+	case p == nil && s.Report == nil, p != nil && !p.Over:
+		s.State = "died" // where there is neither, before it wrote its first progress
 	case p != nil && p.Rows > p.RowsDone:
 		s.State = "stopped"
 	default:

@@ -27,4 +27,13 @@ func TestStatusTellsTheDeadFromTheEnded(t *testing.T) {
 	if s, err := ReadStatus(j.out); err != nil || s.State != "died" {
 		t.Errorf("status %+v, %v", s, err)
 	}
+	// So is one that did not come as far.
+	for _, path := range []string{path, filepath.Join(j.out, reportFile)} {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s, err := ReadStatus(j.out); err != nil || s.State != "died" {
+		t.Errorf("without progress and report: status %+v, %v", s, err)
+	}
 }
