@@ -66,6 +66,12 @@ func TestVerifyFindsWhatIsWrong(t *testing.T) {
 		"surplus part":   {func(j *job) error { return os.Link(part(j, 1), part(j, 17)) }, "behind the last one"},
 		"lost letters":   {func(j *job) error { return os.Remove(letters(j, 0)) }, "there are no dead letters"},
 		"other letters":  {func(j *job) error { return os.Rename(letters(j, 1), letters(j, 0)) }, "is of no document of this window"},
+		"letters of another recipe": {func(j *job) error {
+			other := newJob(t, j.corpus...)
+			other.model = "another"
+			other.run()
+			return os.Rename(letters(other, 0), letters(j, 0))
+		}, "belong to another shard"},
 		"damaged letters": {func(j *job) error { return flip(letters(j, 0), func(int) int { return 60 }) },
 			"damaged"},
 		"damaged store": {func(j *job) error { damageStore(t, StoreDir(j.out, ""), 100); return nil }, "does not match its checksum"},
