@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"io"
 	"math/bits"
+	"slices"
 
 	"localembed/internal/corpus/wire"
 	"localembed/internal/fault"
@@ -97,25 +98,26 @@ func numValues(h *format.PageHeader) int32 {
 	return h.DataPageHeaderV2.V.NumValues
 }
 
-// header decodes the page header at c.pos and returns its size.
+// header decodes the page header at c.pos and returns its size. It reads
+// into the page's buffer: a header with texts of megabytes in its statistics needs no second one.
 func (c *Column) header(h *format.PageHeader) (int64, error) {
-	for want := int64(headGuess); ; want *= 16 {
+	for want := int64(headGuess); ; want *= 2 {
 		n := min(want, c.end-c.pos)
 		if n <= 0 {
 			return 0, corrupt("a column chunk ends after %d of its %d values", c.entries, c.chunk.NumValues)
 		}
-		c.head = grow(c.head, int(n))
-		if err := c.readAt(c.head, c.pos); err != nil {
+		c.raw = slices.Grow(c.raw[:0], int(n))[:n]
+		if err := c.readAt(c.raw, c.pos); err != nil {
 			return 0, err
 		}
-		size, err := wire.StructSize(c.head)
+		size, err := wire.StructSize(c.raw)
 		if errors.Is(err, io.ErrUnexpectedEOF) && n == want && want < headMax {
 			continue
 		}
 		if err != nil {
 			return 0, corrupt("a page header does not hold together").Because(err)
 		}
-		if err := thrift.Unmarshal(&thrift.CompactProtocol{}, c.head[:size], h); err != nil {
+		if err := thrift.Unmarshal(&thrift.CompactProtocol{}, c.raw[:size], h); err != nil {
 			return 0, corrupt("a page header does not hold together").Because(err)
 		}
 		missing := h.Type == format.DataPage && !h.DataPageHeader.Valid ||

@@ -69,8 +69,7 @@ type Column struct {
 	dict     dictionary
 	codec    decompressor
 
-	head []byte // page header bytes
-	raw  []byte // page as it lies in the file
+	raw  []byte // page as it lies in the file, before it its header
 	body []byte // page uncompressed
 }
 
