@@ -35,7 +35,8 @@ type process struct {
 	dir, out     string
 	corpus       string
 	flags        []string
-	exit         int // of a run that finishes
+	fileLimit    string // of the shell's `ulimit -f`, "" for none
+	exit         int    // of a run that finishes
 	unique, rows int64
 }
 
@@ -71,7 +72,11 @@ func (p *process) start(out string, flags ...string) (c *exec.Cmd, stdout, stder
 	}
 	args := append([]string{"run", "--json", "--model", testenv.Model(p.t), "--out", out,
 		"--devices", "cpu:2", "--window", "40", "--batch-tokens", "256"}, p.flags...)
-	c = exec.Command(exe, append(append(args, flags...), p.corpus)...)
+	args = append(append(args, flags...), p.corpus)
+	c = exec.Command(exe, args...)
+	if p.fileLimit != "" {
+		c = exec.Command("sh", append([]string{"-c", `ulimit -f ` + p.fileLimit + ` && exec "$0" "$@"`, exe}, args...)...)
+	}
 	c.Dir = p.dir
 	c.Env = append(os.Environ(), onnx.Env+"="+testenv.ORT(p.t))
 	stdout, stderr = &bytes.Buffer{}, &bytes.Buffer{}

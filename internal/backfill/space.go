@@ -1,6 +1,7 @@
 package backfill
 
 import (
+	"fmt"
 	"os"
 	"syscall"
 
@@ -84,13 +85,21 @@ func (r *run) fits(dir string, need int64) error {
 	free := int64(min(usage.AvailBytes, 1<<62))
 	switch {
 	case need/2 > free:
-		return fault.New(fault.DiskFull, "about %.2f GB are needed and %.2f GB are free", float64(need)/1e9, float64(free)/1e9).In(dir).
-			Hinting("free some space, or put --store or --out on another disk; nothing was computed yet")
+		return fault.New(fault.DiskFull, "about %s are needed and %s are free", inWords(need), inWords(free)).In(dir).
+			Hinting("free some space, or put --store or --out on another disk, and run the same command again; this process has computed nothing yet")
 	case need > free:
 		r.Log.Warn("the disk may become full; the run would stop then, and go on after space is made",
 			"folder", dir, "needed_bytes", need, "free_bytes", free)
 	}
 	return nil
+}
+
+// inWords is a size as people read it.
+func inWords(n int64) string {
+	if n < 1e9 {
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
 }
 
 // sameDisk reports whether two folders lie on one file system; where nobody can tell, they do not, which

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"strings"
 	"syscall"
 )
@@ -149,6 +150,8 @@ func Of(err error) *Error {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return New(DiskFull, "the disk is full").In(file).Because(err).
 			Hinting("free some space and run the same command again; what was committed stays")
+	case errors.Is(err, syscall.EFBIG):
+		return tooLarge().In(file).Because(err)
 	case path != nil:
 		return New(IOError, "%s", path.Op).In(file).Because(path.Err).
 			Hinting("check the path and its permissions, then run the same command again")
@@ -156,6 +159,19 @@ func Of(err error) *Error {
 		return New(Internal, "%v", err).
 			Hinting("this is a defect of localembed: please report it with this message; the same command can be run again")
 	}
+}
+
+// tooLarge is the failure of a file that may not grow: by a limit of the process, or
+// by what its file system can hold.
+func tooLarge() *Error {
+	const resume = "run the same command again; what was committed stays"
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err == nil && limit.Cur < math.MaxInt64 {
+		return New(DiskFull, "this process may not write files of more than %d bytes", limit.Cur).
+			Hinting("raise the limit (`ulimit -f unlimited`) and %s", resume)
+	}
+	return New(DiskFull, "the file system takes no larger file").
+		Hinting("move the folder to another file system and %s", resume)
 }
 
 // Is reports whether err carries the class.

@@ -54,6 +54,7 @@ func TestWhatTheSystemSaysGetsAClass(t *testing.T) {
 		{"deadline", context.DeadlineExceeded, Interrupted, "", "stopped before the end: context deadline exceeded"},
 		{"full", fmt.Errorf("shard: %w", full), DiskFull, "/out/part", "/out/part: the disk is full: shard: write /out/part: no space left on device"},
 		{"quota", syscall.EDQUOT, DiskFull, "", "the disk is full: disk quota exceeded"},
+		{"too large", &fs.PathError{Op: "write", Path: "/out/part", Err: syscall.EFBIG}, DiskFull, "/out/part", "/out/part: the file system takes no larger file: write /out/part: file too large"},
 		{"missing", missing, IOError, "/no/such/file", "/no/such/file: open: no such file or directory"},
 		{"other", errors.New("one plus one is three"), Internal, "", "one plus one is three"},
 	} {
