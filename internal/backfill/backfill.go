@@ -148,7 +148,10 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	}
 	r.unique = newDistinct(StateDir(o.Out))
 	defer r.unique.close()
-	if err = r.readBack(ctx); err == nil {
+	if err = r.recall(ctx); err == nil {
+		err = r.readBack(ctx)
+	}
+	if err == nil {
 		err = r.pipeline(ctx)
 	}
 	report, reportErr := r.report()

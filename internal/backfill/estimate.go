@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"maps"
 	"math"
 	"slices"
 
@@ -105,7 +106,11 @@ func Plan(ctx context.Context, o Options, exact bool) (*Estimate, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.planner = planner{store: store, shelf: shelf, tokenizer: o.Tokenizer, limits: o.Limits, dropLong: o.DropLong, claimed: e.counted}
+	recalled, err := e.recallable(ctx, store, shelf)
+	if err != nil {
+		return nil, err
+	}
+	e.planner = planner{store: store, shelf: shelf, recalled: recalled, tokenizer: o.Tokenizer, limits: o.Limits, dropLong: o.DropLong, retry: o.RetryFailed, claimed: e.counted}
 	e.RowsDeadLettered = map[string]int64{}
 	w := &window{}
 	for {
@@ -137,6 +142,20 @@ func (e *estimator) readable(ctx context.Context, store *checkpoint.Store) (map[
 		})
 	})
 	return shelf, err
+}
+
+// recallable lists what a run would recall from dead letters before it plans.
+func (e *estimator) recallable(ctx context.Context, store *checkpoint.Store, shelf map[key.Key]bool) (map[key.Key]checkpoint.Failure, error) {
+	all := map[key.Key]checkpoint.Failure{}
+	err := unembedded(ctx, e.Options, e.fs, store, func(failures map[key.Key]checkpoint.Failure) error {
+		maps.Copy(all, failures)
+		return nil
+	})
+	maps.DeleteFunc(all, func(k key.Key, _ checkpoint.Failure) bool {
+		_, embedded := shelf[k]
+		return embedded
+	})
+	return all, err
 }
 
 // counted reports whether an earlier window has the key, which the run would then

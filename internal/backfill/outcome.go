@@ -9,6 +9,7 @@ import (
 
 	"localembed/internal/checkpoint"
 	"localembed/internal/fault"
+	"localembed/internal/key"
 )
 
 // failed does with a batch what the policy says; true means that the device is to
@@ -61,7 +62,7 @@ func (r *run) split(b work, last bool) error {
 // happens to too many.
 func (r *run) giveUp(b work, f checkpoint.Failure) error {
 	w, doc := b.window, b.docs[0]
-	if err := r.store.PutFailure(w.keys[doc], f); err != nil {
+	if err := r.store.PutFailures(map[key.Key]checkpoint.Failure{w.keys[doc]: f}); err != nil {
 		return err
 	}
 	if err := r.careful.alive(r.store); err != nil {

@@ -12,8 +12,9 @@ import (
 // planner decides what a window has to compute. A run and `plan` share it; only
 // a run makes plans durable.
 type planner struct {
-	store     *checkpoint.Store // nil where there is none yet
-	shelf     map[key.Key]bool  // keys that the store will have, and whether their text is cut; only in a plan
+	store     *checkpoint.Store              // nil where there is none yet
+	shelf     map[key.Key]bool               // keys that the store will have, and whether their text is cut; only in a plan
+	recalled  map[key.Key]checkpoint.Failure // what the store will remember; only in a plan
 	tokenizer Tokenizer
 	limits    sortpack.Limits
 	dropLong  bool
@@ -82,20 +83,28 @@ func (p *planner) plan(ctx context.Context, w *window) error {
 // by what the store says of it, unless they are tried again. It gives the number of
 // such texts.
 func (p *planner) remember(w *window) (texts int64, err error) {
-	if p.store == nil || p.retry {
+	if p.retry {
 		return 0, nil
 	}
-	if some, err := p.store.HasFailures(); err != nil || !some {
-		return 0, err
+	some := len(p.recalled) > 0
+	if !some && p.store != nil {
+		if some, err = p.store.HasFailures(); err != nil {
+			return 0, err
+		}
+	}
+	if !some {
+		return 0, nil
 	}
 	dead := map[key.Key]struct{}{}
 	for i, k := range w.keys {
 		if w.class[i] != "" {
 			continue
 		}
-		f, ok, err := p.store.Failure(k)
-		if err != nil {
-			return 0, err
+		f, ok := p.recalled[k]
+		if !ok && p.store != nil {
+			if f, ok, err = p.store.Failure(k); err != nil {
+				return 0, err
+			}
 		}
 		if ok {
 			w.fail(int32(i), f)

@@ -30,7 +30,13 @@ func (r *run) readBack(ctx context.Context) error {
 // unread gives every shard of the recipe in OUT to do whose vectors the store,
 // which may be nil, does not hold.
 func unread(ctx context.Context, o Options, fs vfs.FS, store *checkpoint.Store, do func(shard.Part, shard.Info) error) error {
-	parts, err := shard.List(fs, o.Out)
+	return unknown(ctx, o, fs, store, o.Out, do)
+}
+
+// unknown gives every part of the recipe in a folder of OUT to do of whose shard the store,
+// which may be nil, does not know.
+func unknown(ctx context.Context, o Options, fs vfs.FS, store *checkpoint.Store, dir string, do func(shard.Part, shard.Info) error) error {
+	parts, err := shard.List(fs, dir)
 	if err != nil {
 		return outError(o.Out, err)
 	}

@@ -26,13 +26,20 @@ func (s *Store) PutSplit(batch [32]byte) error {
 // HasSplit reports whether PutSplit recorded the batch.
 func (s *Store) HasSplit(batch [32]byte) (bool, error) { return s.has(tagged(tagSplit, batch)) }
 
-// PutFailure remembers that the text of a key cannot be embedded.
-func (s *Store) PutFailure(k key.Key, f Failure) error {
-	v, err := json.Marshal(f)
-	if err != nil {
-		return err
-	}
-	return s.write(func(w *pebble.Batch) error { return w.Set(tagged(tagFailure, k), v, nil) })
+// PutFailures remembers, with one sync, that the texts of some keys cannot be embedded.
+func (s *Store) PutFailures(failures map[key.Key]Failure) error {
+	return s.write(func(w *pebble.Batch) error {
+		for k, f := range failures {
+			v, err := json.Marshal(f)
+			if err != nil {
+				return err
+			}
+			if err := w.Set(tagged(tagFailure, k), v, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Failure is what is remembered of a key, if anything is.

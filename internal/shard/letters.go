@@ -1,16 +1,22 @@
 package shard
 
 import (
+	"bytes"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/parquet-go/parquet-go"
 )
 
 // Letter says which document a dead letter is of, and why it is one.
 type Letter struct {
-	File  string
-	Row   int64
-	Chunk int32 // -1 for a null or empty list; 0 where texts are no lists
-	Class string
+	File      string
+	Row       int64
+	Chunk     int32 // -1 for a null or empty list; 0 where texts are no lists
+	Class     string
+	Attempts  int32
+	Message   string
+	Text      []byte // cut to MaxFailedText; only where a device was tried, so that few are held
+	TextBytes int64  // of the whole text
 }
 
 // ReadFailures reads the whole dead letters file at path, every page of it, and returns
@@ -64,5 +70,13 @@ func (l *Letter) set(column string, v parquet.Value) {
 		l.Chunk = v.Int32()
 	case column == ColumnClass && v.Kind() == parquet.ByteArray:
 		l.Class = string(v.ByteArray())
+	case column == ColumnAttempts && v.Kind() == parquet.Int32:
+		l.Attempts = v.Int32()
+	case column == ColumnMessage && v.Kind() == parquet.ByteArray:
+		l.Message = string(v.ByteArray())
+	case column == ColumnText && v.Kind() == parquet.ByteArray && l.Attempts > 0: // which stand before it
+		l.Text = bytes.Clone(v.ByteArray())
+	case column == ColumnTextBytes && v.Kind() == parquet.Int64:
+		l.TextBytes = v.Int64()
 	}
 }
