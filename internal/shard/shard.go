@@ -29,7 +29,7 @@
 // message STRING, text BINARY (first 64 KiB, null for a null text) and
 // text_bytes INT64.
 //
-// Row groups end at 64 MiB of vectors, or of ids and kept values. Pages are
+// Row groups end at 8 MiB of vectors, or of ids and kept values. Pages are
 // zstd at its fastest, with a CRC. Only the columns with cheap, exact bounds
 // (row numbers, counts, fixed-width ids) have statistics and a column index:
 // a kept text of megabytes stays out of the footer.

@@ -21,9 +21,9 @@ import (
 const (
 	// rowGroupBytes ends a row group: of vectors, or of ids and kept values. What
 	// a row group holds stays in memory, compressed, until it is complete.
-	rowGroupBytes = 64 << 20
+	rowGroupBytes = 8 << 20
 	// fetchBytes of vectors are asked for at a time.
-	fetchBytes = 4 << 20
+	fetchBytes = 1 << 20
 	// pageBytes is the size of a page before compression. A query reads single
 	// rows, so that small pages are better; 1 MiB compresses no better, 64 KiB 17 % worse.
 	pageBytes = 256 << 10

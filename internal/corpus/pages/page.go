@@ -101,7 +101,8 @@ func numValues(h *format.PageHeader) int32 {
 // header decodes the page header at c.pos and returns its size. It reads
 // into the page's buffer: a header with texts of megabytes in its statistics needs no second one.
 func (c *Column) header(h *format.PageHeader) (int64, error) {
-	for want := int64(headGuess); ; want *= 2 {
+	want := int64(headGuess)
+	for {
 		n := min(want, c.end-c.pos)
 		if n <= 0 {
 			return 0, corrupt("a column chunk ends after %d of its %d values", c.entries, c.chunk.NumValues)
@@ -111,7 +112,8 @@ func (c *Column) header(h *format.PageHeader) (int64, error) {
 			return 0, err
 		}
 		size, err := wire.StructSize(c.raw)
-		if errors.Is(err, io.ErrUnexpectedEOF) && n == want && want < headMax {
+		if errors.Is(err, io.ErrUnexpectedEOF) && int64(size) <= min(c.end-c.pos, headMax) {
+			want = max(2*want, int64(size)+headGuess)
 			continue
 		}
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 )
 
 // maxDepth is above any nesting that Parquet's own structures reach.
@@ -32,20 +33,21 @@ const (
 	typeStruct = 12
 )
 
-// StructSize is the length in bytes of the structure at the start of b. It is
-// io.ErrUnexpectedEOF if b ends within it, and ErrMalformed if no more bytes
-// could make it whole.
+// StructSize is the length in bytes of the structure at the start of b. The error is
+// io.ErrUnexpectedEOF if b ends within it, the size then the least that it can
+// have, and ErrMalformed if no more bytes could make it whole.
 func StructSize(b []byte) (int, error) {
 	w := walker{b: b}
 	if err := w.structure(0); err != nil {
-		return 0, err
+		return w.at + w.lacks, err
 	}
 	return w.at, nil
 }
 
 type walker struct {
-	b  []byte
-	at int
+	b     []byte
+	at    int
+	lacks int // bytes that follow at, of which b does not have all
 }
 
 func (w *walker) structure(depth int) error {
@@ -132,8 +134,8 @@ func (w *walker) items(n uint64, depth int, types ...byte) error {
 	if depth > maxDepth {
 		return ErrMalformed
 	}
-	if n > uint64(len(w.b)-w.at) {
-		return io.ErrUnexpectedEOF
+	if err := w.has(n); err != nil {
+		return err
 	}
 	for range n {
 		for _, t := range types {
@@ -146,8 +148,8 @@ func (w *walker) items(n uint64, depth int, types ...byte) error {
 }
 
 func (w *walker) byte() (byte, error) {
-	if w.at >= len(w.b) {
-		return 0, io.ErrUnexpectedEOF
+	if err := w.has(1); err != nil {
+		return 0, err
 	}
 	w.at++
 	return w.b[w.at-1], nil
@@ -156,7 +158,7 @@ func (w *walker) byte() (byte, error) {
 func (w *walker) varint() (uint64, error) {
 	v, n := binary.Uvarint(w.b[w.at:])
 	if n == 0 {
-		return 0, io.ErrUnexpectedEOF
+		return 0, w.has(uint64(len(w.b) - w.at + 1))
 	}
 	if n < 0 {
 		return 0, ErrMalformed
@@ -166,9 +168,17 @@ func (w *walker) varint() (uint64, error) {
 }
 
 func (w *walker) skip(n uint64) error {
-	if n > uint64(len(w.b)-w.at) {
-		return io.ErrUnexpectedEOF
+	if err := w.has(n); err != nil {
+		return err
 	}
 	w.at += int(n)
 	return nil
+}
+
+func (w *walker) has(n uint64) error {
+	if n <= uint64(len(w.b)-w.at) {
+		return nil
+	}
+	w.lacks = int(min(n, math.MaxInt32))
+	return io.ErrUnexpectedEOF
 }

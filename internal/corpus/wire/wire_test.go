@@ -25,8 +25,8 @@ func TestStructSize(t *testing.T) {
 			t.Errorf("%T: size %d, %v, want %d", v, n, err, len(b))
 		}
 		for n := range b {
-			if _, err := StructSize(b[:n]); !errors.Is(err, io.ErrUnexpectedEOF) {
-				t.Errorf("%T cut at %d of %d: %v", v, n, len(b), err)
+			if least, err := StructSize(b[:n]); !errors.Is(err, io.ErrUnexpectedEOF) || least <= n || least > len(b) {
+				t.Errorf("%T cut at %d of %d: at least %d, %v", v, n, len(b), least, err)
 			}
 		}
 	}
