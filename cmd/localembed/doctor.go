@@ -48,7 +48,7 @@ type examination struct {
 }
 
 func doctor(c *cobra.Command, ortLib string, dirs []string, asJSON bool) error {
-	all := append([]examination{examineLibrary(ortLib)}, examineMachine()...)
+	all := append(examineLibrary(ortLib), examineMachine()...)
 	for _, dir := range dirs {
 		all = append(all, examineFolder(dir))
 	}
@@ -85,14 +85,29 @@ func failed(what string, needed bool, err error) examination {
 	return examination{What: what, Needs: needed, Found: e.Error(), Hint: e.Hint}
 }
 
-// examineLibrary loads ONNX Runtime, as a run does.
-func examineLibrary(ortLib string) examination {
+// examineLibrary loads ONNX Runtime, as a run does, and asks it for CUDA.
+func examineLibrary(ortLib string) []examination {
 	r, err := onnx.Load(ortLib)
 	if err != nil {
-		return failed("onnxruntime", true, err)
+		return []examination{failed("onnxruntime", true, err)}
 	}
 	defer func() { _ = r.Close() }()
-	return examination{What: "onnxruntime", OK: true, Needs: true, Found: fmt.Sprintf("version %s, %s", r.Version(), r.Library())}
+	return []examination{
+		{What: "onnxruntime", OK: true, Needs: true, Found: fmt.Sprintf("version %s, %s", r.Version(), r.Library())},
+		examineCUDA(r.CUDA(), onnx.GPUs()),
+	}
+}
+
+// examineCUDA is what the library says of CUDA, and how many GPUs there are. Whatever they
+// are, a run opens none.
+func examineCUDA(library error, gpus int) examination {
+	has := "the library has it"
+	if library != nil {
+		has = library.Error()
+	}
+	e := failed("cuda", false, errNoCUDA)
+	e.Found = fmt.Sprintf("%s; of this machine: %d NVIDIA GPUs, and %s", e.Found, gpus, has)
+	return e
 }
 
 func examineMachine() []examination {
@@ -103,7 +118,6 @@ func examineMachine() []examination {
 	}
 	return []examination{
 		{What: "cpu", OK: true, Needs: true, Found: fmt.Sprintf("%d cores, one session each where the memory holds as many", cores)},
-		failed("cuda", false, errNoCUDA),
 		memory,
 	}
 }

@@ -19,7 +19,7 @@
 //
 // runtime.go loads the library, search.go finds it, session.go runs batches,
 // inputs.go fills what a graph wants beside the ids, errors.go sorts failures,
-// memory.go says how many sessions fit.
+// memory.go says how many sessions fit, cuda.go what CUDA is missing.
 package onnx
 
 import (
