@@ -15,7 +15,8 @@ func newPlan() *cobra.Command {
 		Long: `Read the corpus as run does and say what would be computed: documents, tokens,
 duplicates, batches, padding, what is done already. It opens no device and
 writes nothing. Up to 200 000 rows every number is exact; above, tokens and
-duplicates come from a fixed sample of the texts, with their error.`,
+duplicates come from a fixed sample of the texts, with their error. A damaged
+file is found as run finds it; vectors that are there are taken to be whole.`,
 		Example: `  localembed plan --model all-MiniLM-L6-v2 --out vectors corpus/
   localembed plan --model all-MiniLM-L6-v2 --out vectors --devices cuda --json corpus/`,
 		Args: atLeast(1, "the corpus (a file, folder or glob)"),

@@ -16,7 +16,8 @@ func newPrune() *cobra.Command {
 		Short: "Free the disk space of vectors that the shards hold as well",
 		Long: `Delete from the checkpoint store what OUT's shards hold as well. The shards alone are the
 checkpoint then: the same run again computes nothing, and reads them back into the store when it
-is given, which takes the space again. Other jobs that share the store read their own shards back, and
+is given, which takes the space again. A segment of the store, of up to 1 GiB, that holds anything else
+stays whole; so it is best done when the job is finished. Other jobs that share the store read their own shards back, and
 compute texts again that they had in common with OUT only.`,
 		Example: "  localembed prune vectors",
 		Args:    atLeast(1, "the output folder"),

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"localembed/internal/checkpoint"
+	"localembed/internal/fault"
 	"localembed/internal/key"
 	"localembed/internal/shard"
 	"localembed/internal/sortpack"
@@ -62,6 +63,7 @@ type estimator struct {
 	fs       vfs.FS
 	layout   *shard.Layout
 	planner  planner
+	broken   map[int]bool     // shards that a run would delete
 	sample   uint64           // one key in so many is looked at
 	seen     map[short]text   // by key, the texts so far
 	binding  map[string]int64 // documents by the limit that ends their batches
@@ -81,7 +83,7 @@ type text struct {
 // number is what Run reports; otherwise tokens and duplicates come from a
 // sample of the texts, chosen by content key, with all documents of a chosen text in it.
 func Plan(ctx context.Context, o Options, exact bool) (*Estimate, error) {
-	e := &estimator{Options: o, fs: o.FS, sample: 1, seen: map[short]text{}, binding: map[string]int64{}}
+	e := &estimator{Options: o, fs: o.FS, broken: map[int]bool{}, sample: 1, seen: map[short]text{}, binding: map[string]int64{}}
 	if e.fs == nil {
 		e.fs = vfs.Default
 	}
@@ -130,16 +132,23 @@ func Plan(ctx context.Context, o Options, exact bool) (*Estimate, error) {
 }
 
 // readable lists the keys that a run would read back from published shards into
-// the store before it plans, and whether their text is cut.
+// the store before it plans, and whether their text is cut. Of a damaged shard these are
+// the rows before the damage, for a run too.
 func (e *estimator) readable(ctx context.Context, store *checkpoint.Store) (map[key.Key]bool, error) {
 	shelf := map[key.Key]bool{}
 	err := unread(ctx, e.Options, e.fs, store, func(p shard.Part, _ shard.Info) error {
-		return shard.Read(e.fs, p.Path, func(b shard.Batch) error {
+		err := shard.Read(e.fs, p.Path, func(b shard.Batch) error {
 			for i, k := range b.Keys {
 				shelf[k] = b.Truncated[i]
 			}
-			return nil
+			return context.Cause(ctx)
 		})
+		if fault.Is(err, fault.CorruptFile) {
+			e.Log.Warn("a damaged shard will be made again", "shard", shard.Name(p.Index), "why", err.Error())
+			e.broken[p.Index] = true
+			return nil
+		}
+		return err
 	})
 	return shelf, err
 }
@@ -178,7 +187,7 @@ func (e *estimator) add(ctx context.Context, w *window) error {
 	if _, err := e.planner.remember(w); err != nil {
 		return err
 	}
-	finished := old.State == shard.Good && old.Digest == e.layout.Digest(w.digest, w.dead(), w.Columns)
+	finished := old.State == shard.Good && !e.broken[w.Index] && old.Digest == e.layout.Digest(w.digest, w.dead(), w.Columns)
 	for d, c := range w.class {
 		if c != "" {
 			e.RowsDeadLettered[c]++

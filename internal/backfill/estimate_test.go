@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"localembed/internal/fault"
+	"localembed/internal/shard"
 )
 
 func (j *job) plan(exact bool) *Estimate {
@@ -103,4 +104,24 @@ func TestASampleIsCloseToTheTruth(t *testing.T) {
 	near("tokens", sample.Tokens, exact.Tokens, 2*sample.TokenError)
 	near("unique texts", sample.UniqueTexts, exact.UniqueTexts, 0.2)
 	near("batches", sample.Batches, exact.Batches, 0.2)
+}
+
+// With the store lost, what a damaged shard still gives is the same in a plan as in a run.
+func TestAPlanOverADamagedShard(t *testing.T) {
+	folder, rows := fiveWindows(t)
+	j := newJob(t, folder)
+	j.run()
+	j.loseStore()
+	path := shard.Path(j.vfs(), j.out, 2)
+	b := j.read(path)
+	b[1000] ^= 1
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	plan := j.plan(true)
+	if plan.VectorsComputed == 0 {
+		t.Error("nothing of the shard has to be computed")
+	}
+	plan.compare(t, j.run())
+	j.check(rows)
 }

@@ -145,3 +145,38 @@ func TestThePruneDiesAtEveryOperation(t *testing.T) {
 		return true
 	})
 }
+
+// A segment that holds one vector more than the shards do stays whole: of an unfinished job
+// nothing is lost that would have to be computed again, whatever is freed.
+func TestPruneOfAnUnfinishedJob(t *testing.T) {
+	folder, rows := fiveWindows(t)
+	want, all := undisturbed(t, folder, func(j *job) { j.devices = 1 })
+	j := newJob(t, folder)
+	j.devices = 1
+	batches := 0
+	ctx, stop := context.WithCancelCause(context.Background())
+	j.before = func([]int64, int, int, []int32) error {
+		if parts, _ := filepath.Glob(filepath.Join(j.out, "part-*.parquet")); len(parts) > 0 {
+			if batches++; batches == 3 { // of a window that is not published
+				stop(fault.New(fault.Interrupted, "stopped by the test"))
+			}
+		}
+		return nil
+	}
+	r, err := j.try(ctx)
+	if !fault.Is(err, fault.Interrupted) || r.VectorsComputed == all {
+		t.Fatalf("%d vectors, %v", r.VectorsComputed, err)
+	}
+	if p := j.prune(); p.Shards == 0 || p.Freed != 0 || p.Kept == 0 {
+		t.Errorf("pruned %+v", p)
+	}
+	j.before = nil
+	last := j.run()
+	if last.VectorsComputed+r.VectorsComputed != all {
+		t.Errorf("%d vectors were computed before and %d after a prune, want %d", r.VectorsComputed, last.VectorsComputed, all)
+	}
+	j.check(rows)
+	if !maps.Equal(j.sums(), want) {
+		t.Error("the shards differ")
+	}
+}
