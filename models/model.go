@@ -38,6 +38,7 @@
 package models
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -68,7 +69,7 @@ type Options struct {
 
 // Model is a model folder that was understood.
 type Model struct {
-	Dir           string
+	Dir           string // the folder
 	Recipe        key.Recipe
 	TokenizerJSON []byte  // the content of tokenizer.json, do_lower_case applied
 	VocabSize     int     // token ids are below it
@@ -94,7 +95,8 @@ type source interface {
 	graph(h head, f form) (Graph, error)
 }
 
-// Open reads a model folder. An error is a *fault.Error of class model_refused
+// Open reads a model folder, or the one that an ONNX file belongs to, whose path dir
+// then is, to take that file. An error is a *fault.Error of class model_refused
 // where the folder cannot be honoured, no_such_file or usage.
 func Open(dir string, o Options) (*Model, error) {
 	f, err := openFolder(dir)
@@ -119,7 +121,7 @@ func Open(dir string, o Options) (*Model, error) {
 	if err := f.unusual(p.transformer); err != nil {
 		return nil, err
 	}
-	m := &Model{Dir: dir}
+	m := &Model{Dir: f.dir}
 	w, err := m.choose(f, p, cfg, o)
 	if err != nil {
 		return nil, err
@@ -168,7 +170,8 @@ func (m *Model) choose(f *folder, p pipeline, cfg config, o Options) (weights, e
 	if err != nil {
 		return weights{}, err
 	}
-	on := f.find(p.transformer, onnxFiles...)
+	on := cmp.Or(f.asked, f.find(p.transformer, onnxFiles...))
+	asked := o.ONNX || f.asked != ""
 	if st.files == nil && on == "" {
 		return weights{}, f.noWeights(p.transformer, "the folder")
 	}
@@ -176,7 +179,7 @@ func (m *Model) choose(f *folder, p pipeline, cfg config, o Options) (weights, e
 	case o.ONNX && on == "":
 		return weights{}, fault.New(fault.ModelRefused, "the folder has no onnx/model.onnx or model.onnx").In(f.dir).
 			Hinting("leave --onnx out to build the graph from %s", st.rel)
-	case st.files != nil && !o.ONNX:
+	case st.files != nil && !asked:
 		b, err := f.encoder(p.transformer, cfg, st)
 		if err == nil {
 			m.VocabSize, m.WeightBytes = b.vocab, b.t.memory
@@ -214,11 +217,15 @@ func (m *Model) choose(f *folder, p pipeline, cfg config, o Options) (weights, e
 	if x.guessed {
 		m.warn("%s has one output, %q, which is taken although its name does not say what it is", on, x.output)
 	}
-	if x.dynamicInt8 {
+	if x.dynamic {
 		m.warn("%s quantizes its inputs as it runs: a vector depends on the other texts of its batch and is not reproducible bit by bit", on)
 	}
 	m.VocabSize, m.WeightBytes = cfg.VocabSize, x.bytes
-	return weights{source: x, files: x.files, kind: "ONNX", disk: x.bytes, dim: x.dim, pooled: x.pooled, flops: func(bool) float64 { return x.flops }}, nil
+	kind := "ONNX"
+	if x.quantized != "" {
+		kind += ", " + x.quantized
+	}
+	return weights{source: x, files: x.files, kind: kind, disk: x.bytes, dim: x.dim, pooled: x.pooled, flops: func(bool) float64 { return x.flops }}, nil
 }
 
 // settle decides pooling, modules, normalization and dimensions.

@@ -27,9 +27,10 @@ type onnxFile struct {
 	pooled bool
 	dim    int // 0 if the graph does not say
 
-	flops       float64
-	dynamicInt8 bool
-	guessed     bool // the output is taken because it is the only one
+	flops     float64
+	quantized string // how, "" where it is not
+	dynamic   bool   // it quantizes what flows through it by what is in the batch
+	guessed   bool   // the output is taken because it is the only one
 }
 
 // roles of inputs by their names.
@@ -42,6 +43,12 @@ var onnxFiles = []string{"onnx/model.onnx", "model.onnx"}
 
 // maxONNX is the most that a protobuf message, and so a model.onnx, can have.
 const maxONNX = 1 << 31
+
+// Operator sets that the head's nodes are tested with; ONNX Runtime knows none above.
+const (
+	MinOpset = 11
+	MaxOpset = 26
+)
 
 // appendedPrefix starts the names that the head adds to a foreign graph.
 const appendedPrefix = "localembed/"
@@ -68,6 +75,7 @@ func (f *folder) onnxFile(rel string, hidden bool) (*onnxFile, error) {
 		}
 	}
 	x.count(m.GetGraph())
+	x.quantization(&m)
 	return x, nil
 }
 
@@ -87,13 +95,23 @@ func (x *onnxFile) read() ([]byte, error) {
 	return raw, nil
 }
 
-// versions refuses what the head's nodes cannot be added to.
+// versions refuses what the head's nodes cannot be added to, or read from.
 func (x *onnxFile) versions(m *onnxpb.ModelProto) error {
 	for _, o := range m.GetOpsetImport() {
-		if (o.GetDomain() == "" || o.GetDomain() == "ai.onnx") && o.GetVersion() < 11 {
-			return x.folder.refuse(x.rel, "it uses operator set %d; 11 is the oldest that is supported", o.GetVersion()).
-				Hinting("export the model again with a current exporter")
+		if o.GetDomain() != "" && o.GetDomain() != "ai.onnx" {
+			continue
 		}
+		if v := o.GetVersion(); v < MinOpset || v > MaxOpset {
+			return x.folder.refuse(x.rel, "it uses operator set %d; %d to %d are supported", v, MinOpset, MaxOpset).
+				Hinting("export the model again with one of them, 17 say")
+		}
+	}
+	seen := map[string]bool{}
+	for _, v := range slices.Concat(m.GetGraph().GetInput(), m.GetGraph().GetOutput()) {
+		if seen[v.GetName()] {
+			return x.folder.refuse(x.rel, "the graph has two inputs or outputs with the name %q", v.GetName())
+		}
+		seen[v.GetName()] = true
 	}
 	for _, n := range m.GetGraph().GetNode() {
 		for _, name := range n.GetOutput() {
@@ -204,10 +222,6 @@ func (x *onnxFile) count(g *onnxpb.GraphProto) {
 	for _, n := range g.GetNode() {
 		in, out := n.GetInput(), n.GetOutput()
 		switch n.GetOpType() {
-		case "DynamicQuantizeLinear", "DynamicQuantizeMatMul":
-			x.dynamicInt8 = true
-		}
-		switch n.GetOpType() {
 		case "Constant":
 			for _, a := range n.GetAttribute() {
 				if a.GetT() != nil && len(out) > 0 {
@@ -222,6 +236,25 @@ func (x *onnxFile) count(g *onnxpb.GraphProto) {
 			if len(in) > 1 {
 				x.flops += 2 * sizes[in[1]]
 			}
+		}
+	}
+}
+
+// quantization looks for weights of small integers, and for operators that compute with
+// them or widen them: in inner graphs and functions too.
+func (x *onnxFile) quantization(m *onnxpb.ModelProto) {
+	for _, t := range tensorsOf(m) {
+		if kind := onnxpb.TensorProto_DataType(t.GetDataType()); len(t.GetDims()) == 2 && (kind == onnxpb.TensorProto_INT8 || kind == onnxpb.TensorProto_UINT8) {
+			x.quantized = "quantized"
+		}
+	}
+	for n := range nodesOf(m) {
+		switch op := n.GetOpType(); {
+		case strings.HasPrefix(op, "DynamicQuantize"): // Linear, MatMul, LSTM
+			x.quantized, x.dynamic = "dynamically quantized", true
+			return
+		case op == "DequantizeLinear", strings.HasPrefix(op, "QLinear"), strings.HasSuffix(op, "Integer"), op == "MatMulNBits":
+			x.quantized = "quantized"
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package models
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -10,23 +13,36 @@ import (
 	"localembed/models/onnxpb"
 )
 
-// external makes a graph with one tensor in a file of its own.
+// external makes a graph with one tensor of 2 × 2 floats in a file of its own. An empty
+// length is left out.
 func external(location, offset, length string) string {
-	entry := func(k, v string) *onnxpb.StringStringEntryProto {
-		return &onnxpb.StringStringEntryProto{Key: &k, Value: &v}
-	}
-	b, err := proto.Marshal(&onnxpb.ModelProto{Graph: &onnxpb.GraphProto{
-		Input:  []*onnxpb.ValueInfoProto{value("input_ids", onnxpb.TensorProto_INT64, dim("b"), dim("s"))},
-		Output: []*onnxpb.ValueInfoProto{value("last_hidden_state", onnxpb.TensorProto_FLOAT, dim("b"), dim("s"), size(24))},
-		Initializer: []*onnxpb.TensorProto{{
-			Name: proto.String("w"), Dims: []int64{2, 2}, DataType: proto.Int32(1), DataLocation: onnxpb.TensorProto_EXTERNAL.Enum(),
-			ExternalData: []*onnxpb.StringStringEntryProto{entry("location", location), entry("offset", offset), entry("length", length)},
-		}},
-	}})
+	return marshal(externalModel(location, offset, length))
+}
+
+func marshal(m *onnxpb.ModelProto) string {
+	b, err := proto.Marshal(m)
 	if err != nil {
 		panic(err)
 	}
 	return string(b)
+}
+
+func externalModel(location, offset, length string) *onnxpb.ModelProto {
+	entry := func(k, v string) *onnxpb.StringStringEntryProto {
+		return &onnxpb.StringStringEntryProto{Key: &k, Value: &v}
+	}
+	data := []*onnxpb.StringStringEntryProto{entry("location", location), entry("offset", offset)}
+	if length != "" {
+		data = append(data, entry("length", length))
+	}
+	return &onnxpb.ModelProto{Graph: &onnxpb.GraphProto{
+		Input:  []*onnxpb.ValueInfoProto{value("input_ids", onnxpb.TensorProto_INT64, dim("b"), dim("s"))},
+		Output: []*onnxpb.ValueInfoProto{value("last_hidden_state", onnxpb.TensorProto_FLOAT, dim("b"), dim("s"), size(24))},
+		Initializer: []*onnxpb.TensorProto{{
+			Name: proto.String("w"), Dims: []int64{2, 2}, DataType: proto.Int32(1), DataLocation: onnxpb.TensorProto_EXTERNAL.Enum(),
+			ExternalData: data,
+		}},
+	}}
 }
 
 func TestExternalDataStaysInside(t *testing.T) {
@@ -41,6 +57,8 @@ func TestExternalDataStaysInside(t *testing.T) {
 		"negative":        {"model.onnx_data", "-4", "16", `the offset "-4"`},
 		"no number":       {"model.onnx_data", "0", "x", `the length "x"`},
 		"a folder":        {"sub", "0", "0", "but the file has"},
+		"no length":       {"model.onnx_data", "5", "", "needs 16 bytes from byte 5 on, but the file has 20"},
+		"a link out":      {"link", "0", "16", "which is a link to a file in"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := tiny(t)
@@ -48,6 +66,11 @@ func TestExternalDataStaysInside(t *testing.T) {
 			put(t, dir, "onnx/model.onnx_data", strings.Repeat("x", 20))
 			put(t, dir, "onnx/sub/x", "")
 			put(t, dir, "secret", strings.Repeat("x", 20))
+			out := t.TempDir()
+			put(t, out, "secret", strings.Repeat("x", 20))
+			if err := os.Symlink(filepath.Join(out, "secret"), filepath.Join(dir, "onnx/link")); err != nil {
+				t.Fatal(err)
+			}
 			m, err := Open(dir, Options{ONNX: true})
 			if c.want == "" {
 				if err != nil {
@@ -64,6 +87,105 @@ func TestExternalDataStaysInside(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// What lies in functions and inner graphs is looked at as what lies in the graph.
+func TestNodesInsideOfNodes(t *testing.T) {
+	node := func(op string, attributes ...*onnxpb.AttributeProto) *onnxpb.NodeProto {
+		return &onnxpb.NodeProto{OpType: &op, Attribute: attributes}
+	}
+	tensor := externalModel("../secret", "0", "16").GetGraph().GetInitializer()[0]
+	constant := node("Constant", &onnxpb.AttributeProto{Name: proto.String("value"), T: tensor})
+	inner := func(n *onnxpb.NodeProto) *onnxpb.NodeProto {
+		return node("If", &onnxpb.AttributeProto{Name: proto.String("then_branch"), G: &onnxpb.GraphProto{Node: []*onnxpb.NodeProto{n}}})
+	}
+	for name, c := range map[string]struct {
+		node            *onnxpb.NodeProto
+		refused, weighs string
+	}{
+		"a constant":            {constant, "leads out of the model's folder", ""},
+		"dynamic quantization":  {node("DynamicQuantizeLinear"), "", "ONNX, dynamically quantized"},
+		"quantization":          {node("DequantizeLinear"), "", "ONNX, quantized"},
+		"nothing of that kind":  {node("MatMul"), "", "ONNX"},
+		"a product of integers": {node("MatMulInteger"), "", "ONNX, quantized"},
+	} {
+		for where, put1 := range map[string]func(*onnxpb.ModelProto){
+			"graph":    func(m *onnxpb.ModelProto) { m.Graph.Node = []*onnxpb.NodeProto{c.node} },
+			"if":       func(m *onnxpb.ModelProto) { m.Graph.Node = []*onnxpb.NodeProto{inner(c.node)} },
+			"function": func(m *onnxpb.ModelProto) { m.Functions = []*onnxpb.FunctionProto{{Node: []*onnxpb.NodeProto{c.node}}} },
+		} {
+			t.Run(name+" in a "+where, func(t *testing.T) {
+				m := externalModel("model.onnx_data", "0", "16")
+				put1(m)
+				dir := tiny(t)
+				put(t, dir, "onnx/model.onnx", marshal(m))
+				put(t, dir, "onnx/model.onnx_data", strings.Repeat("x", 16))
+				model, err := Open(dir, Options{ONNX: true})
+				if c.refused != "" {
+					if !fault.Is(err, fault.ModelRefused) || !strings.Contains(err.Error(), c.refused) {
+						t.Errorf("got %v", err)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				weights := ""
+				for _, f := range model.Facts {
+					if f.Name == "weights" {
+						weights = f.Value
+					}
+				}
+				if !regexp.MustCompile("^" + c.weighs + `, \d+ bytes$`).MatchString(weights) {
+					t.Errorf("weights %q, want %q", weights, c.weighs)
+				}
+				if warned := strings.Contains(strings.Join(model.Warnings, " "), "depends on the other texts of its batch"); warned != (name == "dynamic quantization") {
+					t.Errorf("warnings %q", model.Warnings)
+				}
+			})
+		}
+	}
+}
+
+// A path to an ONNX file takes this file with the settings of the folder around it.
+func TestPathOfAnONNXFile(t *testing.T) {
+	dir := tiny(t)
+	put(t, dir, "onnx/model_O4.onnx", external("model.onnx_data", "0", "16"))
+	put(t, dir, "onnx/model.onnx_data", strings.Repeat("x", 16))
+	m, err := Open(filepath.Join(dir, "onnx", "model_O4.onnx"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Dir != dir || m.Recipe.Pooling != built.Recipe.Pooling || m.Recipe.ModelDigest == built.Recipe.ModelDigest {
+		t.Errorf("folder %s, recipe %+v; built %+v", m.Dir, m.Recipe, built.Recipe)
+	}
+	if err := m.Unchanged(); err != nil {
+		t.Error(err)
+	}
+	t.Chdir(filepath.Join(dir, "onnx"))
+	if here, err := Open("model_O4.onnx", Options{}); err != nil || here.Recipe != m.Recipe {
+		t.Errorf("from its folder: %v", err)
+	}
+	for path, want := range map[string]string{
+		filepath.Join(dir, "config.json"): "a model is a folder or an ONNX file",
+		filepath.Join(dir, "no.onnx"):     "no such model folder",
+	} {
+		if _, err := Open(path, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	alone := t.TempDir()
+	put(t, alone, "a/b/c/x.onnx", external("d", "0", "16"))
+	if _, err := Open(filepath.Join(alone, "a/b/c/x.onnx"), Options{}); !fault.Is(err, fault.ModelRefused) || !strings.Contains(err.Error(), "have a config.json") {
+		t.Errorf("alone: %v", err)
+	}
+	if _, err := Open(filepath.Join(dir, "onnx", "model_O4.onnx"), Options{Precision: "fp16"}); !fault.Is(err, fault.ModelRefused) || !strings.Contains(err.Error(), "keeps the numbers that it has") {
+		t.Errorf("fp16: %v", err)
 	}
 }
 

@@ -42,7 +42,7 @@ type flags struct {
 func (f *flags) register(c *cobra.Command) {
 	s := c.Flags()
 	s.SortFlags = false
-	s.StringVar(&f.model, "model", "", "`model` folder, or org/name[@revision] of a hub, kept in its usual cache; a folder of that name wins, and ./ in front always means a folder (required)")
+	s.StringVar(&f.model, "model", "", "`model` folder, an ONNX file in one, or org/name[@revision] of a hub, kept in its usual cache; a folder of that name wins, and ./ in front always means a folder (required)")
 	s.StringVar(&f.out, "out", "", "output `folder`: new, empty, or of the same job (required)")
 	s.StringVar(&f.text, "text", "", "text `column`; dots lead into structs; a list of strings is one document per element (default: the column named text)")
 	s.StringVar(&f.id, "id", "", "id `column`: integer, string, UUID or binary (default: a column named id, else none)")

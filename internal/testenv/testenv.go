@@ -37,6 +37,13 @@ func Model(t testing.TB) string {
 	return cached(t, "models", "all-MiniLM-L6-v2")
 }
 
+// Int8 is a folder of the same model with int8 weights in an ONNX file, which quantizes
+// its inputs as it runs.
+func Int8(t testing.TB) string {
+	t.Helper()
+	return cached(t, "models", "all-MiniLM-L6-v2-int8")
+}
+
 // ORT is the path of libonnxruntime.
 func ORT(t testing.TB) string {
 	t.Helper()

@@ -236,7 +236,7 @@ func (b *BERT) Vector(ids []int64) []float64 {
 	}
 	var out []float64
 	for _, mode := range strings.Split(b.Pooling, "+") {
-		out = append(out, pool(x, mode)...)
+		out = append(out, Pool(x, mode)...)
 	}
 	if b.Normalize {
 		sum := 0.0

@@ -58,8 +58,8 @@ func sigmoid(v float64) float64 { return 1 / (1 + math.Exp(-v)) }
 
 func softplus(v float64) float64 { return math.Log1p(math.Exp(v)) }
 
-// pool makes one vector of the hidden states of a text.
-func pool(x [][]float64, mode string) []float64 {
+// Pool makes one vector of the hidden states of a text.
+func Pool(x [][]float64, mode string) []float64 {
 	out := make([]float64, len(x[0]))
 	total := 0.0
 	for t := range x {
