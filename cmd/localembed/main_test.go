@@ -38,14 +38,15 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs testdata/script: one file a feature, with MiniLM at $MODEL.
+// TestScripts runs testdata/script: one file a feature, with MiniLM at $MODEL and $INT8.
 func TestScripts(t *testing.T) {
-	model, library := testenv.Model(t), testenv.ORT(t)
+	model, int8, library := testenv.Model(t), testenv.Int8(t), testenv.ORT(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("MODEL", model)
+			e.Setenv("INT8", int8)
 			e.Setenv(onnx.Env, library)
 			return nil
 		},
