@@ -26,10 +26,10 @@ func distance(a []float32, b []float64, lengths bool) float64 {
 	return math.Sqrt(dd / bb)
 }
 
-// writeTable puts the table between its marks in docs/models.md.
-func writeTable(t *testing.T, table string) {
+// writeTable puts a table between its marks in docs/models.md.
+func writeTable(t *testing.T, name, table string) {
 	t.Helper()
-	const begin, end = "<!-- table begins -->\n", "<!-- table ends -->"
+	begin, end := "<!-- "+name+" begins -->\n", "<!-- "+name+" ends -->"
 	path := filepath.Join(testenv.Root(t), "docs", "models.md")
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -38,7 +38,7 @@ func writeTable(t *testing.T, table string) {
 	head, rest, ok := strings.Cut(string(b), begin)
 	_, tail, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatalf("%s has no marks for the table", path)
+		t.Fatalf("%s has no marks for the table of %s", path, name)
 	}
 	if err := os.WriteFile(path, []byte(head+begin+table+end+tail), 0o644); err != nil {
 		t.Fatal(err)

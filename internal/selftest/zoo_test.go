@@ -20,7 +20,7 @@ import (
 	"localembed/models"
 )
 
-var update = flag.Bool("update", false, "write the table of cosines into docs/models.md")
+var update = flag.Bool("update", false, "write the tables of cosines into docs/models.md")
 
 // zooReference adds what only the zoo's files say.
 type zooReference struct {
@@ -57,7 +57,7 @@ func TestZoo(t *testing.T) {
 	table := "| folder | call | texts | least cosine, exact batches | padded | largest difference |\n|---|---|---|---|---|---|\n" + strings.Join(rows, "")
 	t.Log("\n" + table)
 	if *update {
-		writeTable(t, table)
+		writeTable(t, "vectors", table)
 	}
 }
 
