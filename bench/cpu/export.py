@@ -66,4 +66,5 @@ def main():
             sys.exit("the built graph and the export differ by more than 1e-6")
 
 
-main()
+if __name__ == "__main__":
+    main()
