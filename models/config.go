@@ -54,7 +54,7 @@ type config struct {
 	UseWindow        *bool           `json:"use_sliding_window"`
 	Window           *int            `json:"sliding_window"`
 	WindowFrom       *int            `json:"max_window_layers"`
-	Causal           *bool           `json:"is_causal"`
+	Causal           *bool           `json:"is_causal"` // refused elsewhere
 
 	// How NomicBERT's authors spell what its port calls as BERT does, and what only
 	// they have.
@@ -83,6 +83,7 @@ type config struct {
 	CrossAttn    bool                       `json:"add_cross_attention"`
 	Quantization json.RawMessage            `json:"quantization_config"`
 	Compression  json.RawMessage            `json:"compression_config"`
+	WeightsFile  string                     `json:"transformers_weights"`
 	Pruned       map[string]json.RawMessage `json:"pruned_heads"`
 	OwnCode      map[string]json.RawMessage `json:"auto_map"`
 }

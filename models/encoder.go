@@ -85,8 +85,11 @@ func (f *folder) encoder(sub string, c config, files weightFiles) (*built, error
 			Hinting("take the fp32 weights of the model")
 	case c.PositionKind != "" && c.PositionKind != "absolute":
 		return nil, f.refuse(conf, "position_embedding_type %q is not supported, only absolute", c.PositionKind)
-	case c.Decoder || c.CrossAttn:
+	case c.Decoder || c.CrossAttn || or(c.Causal, false) && c.ModelType != "qwen3":
 		return nil, f.refuse(conf, "a decoder is not supported")
+	case c.WeightsFile != "" && !slices.Contains(files.files, filepath.Join(sub, filepath.FromSlash(c.WeightsFile))):
+		return nil, f.refuse(conf, "transformers_weights names the weights %.100q, and only %s is read", c.WeightsFile, safetensorsFile).
+			Hinting("in a copy of the folder, make that file %s and take the line out", safetensorsFile)
 	case len(c.Pruned) > 0:
 		return nil, f.refuse(conf, "attention heads are pruned (pruned_heads), which is not supported")
 	}

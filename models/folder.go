@@ -97,10 +97,17 @@ func (f *folder) bytes(rel string) ([]byte, error) {
 	if b, ok := f.read[rel]; ok {
 		return b, nil
 	}
-	file, err := os.Open(f.path(rel))
+	st, err := os.Stat(f.path(rel)) // opening a pipe would wait for its other end
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	if err != nil {
+		return nil, fault.Of(err)
+	}
+	if !st.Mode().IsRegular() {
+		return nil, f.refuse(rel, "it is no file")
+	}
+	file, err := os.Open(f.path(rel))
 	if err != nil {
 		return nil, fault.Of(err)
 	}

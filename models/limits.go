@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"path/filepath"
 
 	"localembed/internal/fault"
@@ -64,15 +65,17 @@ func (f *folder) declaredLimit(sub string) (limit int, from string, own bool, er
 	}
 	rel = filepath.Join(sub, "tokenizer_config.json")
 	var tok struct {
-		ModelMaxLength float64 `json:"model_max_length"` // 1e30 stands for none
+		ModelMaxLength *float64 `json:"model_max_length"` // 1e30 stands for none
+		MaxLen         *float64 `json:"max_len"`          // its old name
 	}
 	if _, err := f.json(rel, &tok); err != nil {
 		return 0, "", false, err
 	}
-	if tok.ModelMaxLength < 1 || tok.ModelMaxLength > 1e9 {
+	limit = int(min(1e9, or(cmp.Or(tok.ModelMaxLength, tok.MaxLen), 1e9)))
+	if limit < 1 || limit == 1e9 {
 		return 0, "", false, nil
 	}
-	return int(tok.ModelMaxLength), rel, false, nil
+	return limit, rel, false, nil
 }
 
 // usablePositions is how many tokens the model has positions for, 0 if unknown.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"localembed/internal/fault"
@@ -129,7 +130,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	dense := func(conf string) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
-			put(t, dir, "modules.json", `[{"path":"","type":"x.Transformer"},{"path":"1_Pooling","type":"x.Pooling"},{"path":"2_Dense","type":"x.Dense"}]`)
+			put(t, dir, "modules.json", `[{"path":"","type":"sentence_transformers.models.Transformer"},{"path":"1_Pooling","type":"sentence_transformers.models.Pooling"},{"path":"2_Dense","type":"sentence_transformers.models.Dense"}]`)
 			if conf != "" {
 				put(t, dir, "2_Dense/config.json", conf)
 			}
@@ -218,11 +219,11 @@ func TestOpenRefuses(t *testing.T) {
 		"no pooling named":      {file("1_Pooling/config.json", `{"pooling_mode":[]}`), Options{}, "1_Pooling/config.json", "it names 0 poolings"},
 		"pooling list":          {file("1_Pooling/config.json", `{"pooling_mode":["max","median"]}`), Options{}, "1_Pooling/config.json", `the pooling "max+median" is not supported`},
 		"pooling is 3":          {file("1_Pooling/config.json", `{"pooling_mode":3}`), Options{}, "1_Pooling/config.json", "neither a name nor a list"},
-		"module":                {file("modules.json", `[{"path":"","type":"x.Transformer"},{"path":"1_Pooling","type":"x.Pooling"},{"path":"2","type":"x.LSTM"}]`), Options{}, "modules.json", `module 2 is "x.LSTM"`},
-		"order":                 {file("modules.json", `[{"path":"1_Pooling","type":"x.Pooling"},{"path":"","type":"x.Transformer"}]`), Options{}, "modules.json", `module 0 is "x.Pooling"`},
+		"module":                {file("modules.json", `[{"path":"","type":"sentence_transformers.models.Transformer"},{"path":"1_Pooling","type":"sentence_transformers.models.Pooling"},{"path":"2","type":"sentence_transformers.models.LSTM"}]`), Options{}, "modules.json", `module 2 is "sentence_transformers.models.LSTM"`},
+		"order":                 {file("modules.json", `[{"path":"1_Pooling","type":"sentence_transformers.models.Pooling"},{"path":"","type":"sentence_transformers.models.Transformer"}]`), Options{}, "modules.json", `module 0 is "sentence_transformers.models.Pooling"`},
 		"no modules":            {file("modules.json", `[]`), Options{}, "modules.json", "it has no Transformer followed by a Pooling"},
-		"path out":              {file("modules.json", `[{"path":"../x","type":"x.Transformer"}]`), Options{}, "modules.json", `the path "../x" of module 0 leads out of the folder`},
-		"absolute path":         {file("modules.json", `[{"path":"/etc","type":"x.Transformer"}]`), Options{}, "modules.json", `the path "/etc"`},
+		"path out":              {file("modules.json", `[{"path":"../x","type":"sentence_transformers.models.Transformer"}]`), Options{}, "modules.json", `the path "../x" of module 0 leads out of the folder`},
+		"absolute path":         {file("modules.json", `[{"path":"/etc","type":"sentence_transformers.models.Transformer"}]`), Options{}, "modules.json", `the path "/etc"`},
 		"prompt left out": {func(t *testing.T, dir string) {
 			put(t, dir, "1_Pooling/config.json", `{"pooling_mode":"mean","include_prompt":false}`)
 			put(t, dir, promptsFile, `{"prompts":{"passage":"p: "}}`)
@@ -232,6 +233,33 @@ func TestOpenRefuses(t *testing.T) {
 			put(t, dir, "sentence_bert_config.json", `{"do_lower_case":true}`)
 			put(t, dir, "tokenizer.json", `{"normalizer":7}`)
 		}, Options{}, "tokenizer.json", "its normalizer cannot be read"},
+		"length of documents": {file(sbertFiles[0], `{"document_length":12}`), Options{}, "sentence_bert_config.json", `"document_length" may change vectors`},
+		"processing":          {file(sbertFiles[0], `{"processing_kwargs":{"text":{"max_length":12}}}`), Options{}, "sentence_bert_config.json", `"processing_kwargs" may change vectors`},
+		"tokenizer arguments": {file(sbertFiles[0], `{"tokenizer_args":{"model_max_length":14}}`), Options{}, "sentence_bert_config.json", `"tokenizer_args.model_max_length" may change vectors`},
+		"config arguments":    {file(sbertFiles[0], `{"config_kwargs":{"num_hidden_layers":1}}`), Options{}, "sentence_bert_config.json", `"config_kwargs.num_hidden_layers" may change vectors`},
+		"an unknown key":      {file(sbertFiles[0], `{"max_seq_length":12,"new":1}`), Options{}, "sentence_bert_config.json", `"new" may change vectors`},
+		"causal":              {config(map[string]any{"is_causal": true}), Options{}, "config.json", "a decoder is not supported"},
+		"other weights":       {config(map[string]any{"transformers_weights": "other.safetensors"}), Options{}, "config.json", `transformers_weights names the weights "other.safetensors"`},
+		"strange module":      {file("modules.json", `[{"path":"","type":"my_code.Transformer"},{"path":"1_Pooling","type":"sentence_transformers.models.Pooling"}]`), Options{}, "modules.json", `module 0 is "my_code.Transformer", which is not of sentence-transformers`},
+		"left truncation":     {file("tokenizer.json", `{"truncation":{"direction":"Left"}}`), Options{}, "tokenizer.json", "of a long text the end would be kept"},
+		"left side":           {file("tokenizer_config.json", `{"truncation_side":"left"}`), Options{}, "tokenizer_config.json", "of a long text the end would be kept"},
+		"split specials":      {file("tokenizer_config.json", `{"split_special_tokens":true}`), Options{}, "tokenizer_config.json", "split_special_tokens is true"},
+		"several tokenizers":  {file("tokenizer_config.json", `{"fast_tokenizer_files":["tokenizer.4.0.json"]}`), Options{}, "tokenizer_config.json", "fast_tokenizer_files"},
+		"dropout":             {file("tokenizer.json", `{"model":{"type":"BPE","dropout":0.1}}`), Options{}, "tokenizer.json", "has a dropout"},
+		"a class of its own": {func(t *testing.T, dir string) {
+			put(t, dir, "tokenizer.json", `{"model":{"type":"Unigram"}}`)
+			put(t, dir, "tokenizer_config.json", `{"tokenizer_class":"T5TokenizerFast"}`)
+		}, Options{}, "tokenizer_config.json", "the tokenizer is a T5Tokenizer"},
+		"token types": {func(t *testing.T, dir string) {
+			put(t, dir, "tokenizer.json", `{"post_processor":{"type":"TemplateProcessing","single":[{"Sequence":{"id":"A","type_id":1}}]}}`)
+			put(t, dir, "tokenizer_config.json", `{"model_input_names":["input_ids","token_type_ids"]}`)
+		}, Options{}, "tokenizer.json", "a token type other than 0"},
+		"a pipe": {func(t *testing.T, dir string) {
+			without("modules.json")(t, dir)
+			if err := syscall.Mkfifo(filepath.Join(dir, "modules.json"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}, Options{}, "modules.json", "it is no file"},
 		"no ONNX file": {nil, Options{ONNX: true}, "", "the folder has no onnx/model.onnx or model.onnx"},
 		"ONNX is text": {file("model.onnx", "version https://git-lfs"), Options{ONNX: true}, "model.onnx", "it is not an ONNX model"},
 	} {
@@ -345,5 +373,42 @@ func TestDigest(t *testing.T) {
 	put(t, dir, "model.safetensors", string(b))
 	if _, ok := seen[digest(dir)]; ok {
 		t.Error("one bit of the weights does not change the digest")
+	}
+}
+
+// Names of weights have the architecture's own prefix or none: with another one, or with
+// both, transformers computes with other weights or with random ones.
+func TestPrefixesOfWeights(t *testing.T) {
+	for prefix, want := range map[string]string{"": "", "bert.": "", "model.encoder.": `the architecture's own is "bert."`, "roberta.": `the architecture's own is "bert."`} {
+		b := modeltest.New()
+		b.Prefix = prefix
+		b.Fill()
+		dir := b.Write(t)
+		_, err := Open(dir, Options{})
+		if want == "" {
+			if err != nil {
+				t.Errorf("%q: %v", prefix, err)
+			}
+		} else if !fault.Is(err, fault.ModelRefused) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", prefix, err, want)
+		}
+		if prefix == "bert." {
+			b.Weights["embeddings.word_embeddings.weight"] = b.Weights["bert.embeddings.word_embeddings.weight"]
+			if _, err := Open(b.Write(t), Options{}); !fault.Is(err, fault.ModelRefused) || !strings.Contains(err.Error(), "it holds several models") {
+				t.Errorf("with both: %v", err)
+			}
+		}
+	}
+}
+
+// What changes no vector is no reason to refuse a folder.
+func TestHarmlessSettings(t *testing.T) {
+	dir := tiny(t)
+	put(t, dir, "sentence_bert_config.json", `{"model_args":{"trust_remote_code":true,"attn_implementation":"sdpa"},"tokenizer_args":{},"query_length":null,"unpad_inputs":false}`)
+	put(t, dir, "tokenizer_config.json", `{"truncation_side":"right","max_len":7,"split_special_tokens":false,"model_input_names":["input_ids"]}`)
+	put(t, dir, "tokenizer.json", `{"truncation":{"direction":"Left"},"post_processor":{"type":"TemplateProcessing","single":[{"Sequence":{"id":"A","type_id":1}}]}}`)
+	m, err := Open(dir, Options{})
+	if err != nil || m.Recipe.MaxTokens != 7 {
+		t.Errorf("got %+v, %v", m, err)
 	}
 }

@@ -62,6 +62,9 @@ func (f *folder) pipeline() (pipeline, error) {
 		}
 		pooled := p.pooling != nil
 		switch {
+		case !strings.HasPrefix(mod.Type, "sentence_transformers."):
+			err = f.refuse("modules.json", "module %d is %q, which is not of sentence-transformers: it may compute anything", i, mod.Type).
+				Hinting("export the whole to ONNX with the output sentence_embedding")
 		case kind == "Transformer" && i == 0:
 			p.transformer = sub
 		case kind == "Pooling" && i > 0 && !pooled:

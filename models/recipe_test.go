@@ -9,7 +9,7 @@ import (
 	"localembed/models/modeltest"
 )
 
-const twoModules = `{"path":"","type":"x.Transformer"},{"path":"1_Pooling","type":"x.Pooling"}`
+const twoModules = `{"path":"","type":"sentence_transformers.models.Transformer"},{"path":"1_Pooling","type":"sentence_transformers.models.Pooling"}`
 
 // addDense writes a Dense module of zeros.
 func addDense(t testing.TB, dir, sub, conf string, in, out int) {
@@ -46,7 +46,7 @@ func TestPoolingSpellings(t *testing.T) {
 
 // Modules behind the pooling, in any order; the last Normalize is the recipe's.
 func TestModules(t *testing.T) {
-	const dense, norm = `,{"path":"2_Dense","type":"new.modules.dense.Dense"}`, `,{"path":"3_Normalize","type":"x.Normalize"}`
+	const dense, norm = `,{"path":"2_Dense","type":"sentence_transformers.base.modules.dense.Dense"}`, `,{"path":"3_Normalize","type":"sentence_transformers.models.Normalize"}`
 	for modules, want := range map[string]struct {
 		normalize bool
 		dims      int
@@ -108,7 +108,7 @@ func TestOverrides(t *testing.T) {
 	}
 	// A Dense module that was trained for one pooling does not fit another one.
 	dir := tiny(t)
-	put(t, dir, "modules.json", "["+twoModules+`,{"path":"2_Dense","type":"x.Dense"}]`)
+	put(t, dir, "modules.json", "["+twoModules+`,{"path":"2_Dense","type":"sentence_transformers.models.Dense"}]`)
 	addDense(t, dir, "2_Dense", `{"in_features":24,"out_features":8}`, 24, 8)
 	if _, err := Open(dir, Options{Pooling: "cls+mean"}); !fault.Is(err, fault.ModelRefused) || !strings.Contains(err.Error(), "gets 48") {
 		t.Errorf("got %v", err)

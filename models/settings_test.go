@@ -141,7 +141,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add("sentence_bert_config.json", []byte(`{"max_seq_length":5,"do_lower_case":true}`))
 	f.Add("tokenizer_config.json", []byte(`{"model_max_length":1e30}`))
 	f.Add("2_Dense/config.json", []byte(`{"in_features":24,"out_features":8,"use_residual":true,"module_input_name":"sentence_embedding"}`))
-	f.Add("modules.json", []byte("["+twoModules+`,{"path":"2_Dense","type":"x.Dense"},{"path":"","type":"x.Normalize"}]`))
+	f.Add("modules.json", []byte("["+twoModules+`,{"path":"2_Dense","type":"sentence_transformers.models.Dense"},{"path":"","type":"sentence_transformers.models.Normalize"}]`))
 	f.Add("1_Pooling/config.json", []byte(`{"pooling_mode":["max","weightedmean"],"include_prompt":false}`))
 	f.Add("model.safetensors.index.json", []byte(`{"weight_map":{"a":"model.safetensors","b":"x/../../y"}}`))
 	for kind := range architectures {
@@ -156,7 +156,7 @@ func FuzzConfig(f *testing.F) {
 		dir := tiny(t)
 		switch name {
 		case "2_Dense/config.json":
-			put(t, dir, "modules.json", "["+twoModules+`,{"path":"2_Dense","type":"x.Dense"}]`)
+			put(t, dir, "modules.json", "["+twoModules+`,{"path":"2_Dense","type":"sentence_transformers.models.Dense"}]`)
 			addDense(t, dir, "2_Dense", "", 24, 8)
 		case "model.safetensors.index.json":
 			if err := os.Rename(filepath.Join(dir, "model.safetensors"), filepath.Join(dir, "model-1.safetensors")); err != nil {

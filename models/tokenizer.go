@@ -3,59 +3,8 @@ package models
 import (
 	"encoding/json"
 	"path/filepath"
+	"slices"
 )
-
-// sbert is what sentence-transformers keeps beside config.json.
-type sbert struct {
-	MaxSeqLength *int   `json:"max_seq_length"`
-	DoLowerCase  bool   `json:"do_lower_case"`
-	Task         string `json:"transformer_task"`
-	Output       string `json:"module_output_name"`
-	Modalities   map[string]struct {
-		Method string `json:"method"`
-		Output string `json:"method_output_name"`
-	} `json:"modality_config"`
-}
-
-// sbertFiles are the names that the file has, or had once; the first that is there counts.
-var sbertFiles = []string{
-	"sentence_bert_config.json", "sentence_roberta_config.json", "sentence_distilbert_config.json", "sentence_camembert_config.json",
-	"sentence_albert_config.json", "sentence_xlm-roberta_config.json", "sentence_xlnet_config.json",
-}
-
-// sbert reads that file.
-func (f *folder) sbert(sub string) (sbert, string, error) {
-	var s sbert
-	rel := f.find(sub, sbertFiles...)
-	if rel == "" {
-		return s, "", nil
-	}
-	_, err := f.json(rel, &s)
-	return s, rel, err
-}
-
-// unusual refuses what makes sentence-transformers compute something else from
-// the same weights.
-func (f *folder) unusual(sub string) error {
-	if rel := f.find(sub, "adapter_config.json"); rel != "" {
-		return f.refuse(rel, "the folder holds an adapter (LoRA), which is not supported").
-			Hinting("merge the adapter into its model and save that")
-	}
-	s, rel, err := f.sbert(sub)
-	if err != nil {
-		return err
-	}
-	text, known := s.Modalities["text"]
-	switch {
-	case s.Task != "" && s.Task != "feature-extraction":
-		return f.refuse(rel, "transformer_task %.100q is not supported, only feature-extraction", s.Task)
-	case s.Output != "" && s.Output != tokenFeature:
-		return f.refuse(rel, "module_output_name %.100q is not supported, only %s", s.Output, tokenFeature)
-	case s.Modalities != nil && (!known || text.Method != "forward" || text.Output != "last_hidden_state"):
-		return f.refuse(rel, "its modality_config does not make last_hidden_state of a text by forward, which alone is supported")
-	}
-	return nil
-}
 
 // tokenizer takes the content of tokenizer.json, changed as its class changes it
 // (see asItsClass). Where sentence_bert_config.json
@@ -108,6 +57,66 @@ func (m *Model) tokenizer(f *folder, sub string) error {
 	}
 	m.TokenizerJSON = b
 	return nil
+}
+
+// unusualTokenizer refuses settings that make other ids, or take another part of a text.
+func (f *folder) unusualTokenizer(confRel, rel string, c tokenizerConfig, t map[string]json.RawMessage) error {
+	var truncation struct {
+		Direction string `json:"direction"`
+	}
+	var model struct {
+		Dropout float64 `json:"dropout"`
+	}
+	var post struct {
+		Single     []templatePiece `json:"single"`
+		Processors []struct {
+			Single []templatePiece `json:"single"`
+		} `json:"processors"`
+	}
+	for key, into := range map[string]any{"truncation": &truncation, "model": &model, "post_processor": &post} {
+		if given(t[key]) {
+			_ = json.Unmarshal(t[key], into) // what is wrong with a part is for the tokenizer to say
+		}
+	}
+	pieces := post.Single
+	for _, p := range post.Processors {
+		pieces = append(pieces, p.Single...)
+	}
+	left := "of a long text the end would be kept, which is not supported"
+	out := "take it out in a copy of the folder, if the beginning of long texts may be kept"
+	switch {
+	case c.TruncationSide == "left":
+		return f.refuse(confRel, "truncation_side is left: %s", left).Hinting("%s", out)
+	case truncation.Direction == "Left" && c.TruncationSide == "":
+		return f.refuse(rel, "its truncation has the direction Left: %s", left).Hinting("%s", out)
+	case c.SplitSpecial:
+		return f.refuse(confRel, "split_special_tokens is true: special tokens inside texts would be split, which is not supported").
+			Hinting("take it out in a copy of the folder, if they may stand for themselves")
+	case len(c.Versions) > 0:
+		return f.refuse(confRel, "fast_tokenizer_files names other tokenizers for other versions, which is not supported").
+			Hinting("in a copy of the folder, take it out and make the file that is meant tokenizer.json")
+	case model.Dropout != 0:
+		return f.refuse(rel, "its model has a dropout: the same text would get other ids each time").
+			Hinting("take it out in a copy of the folder")
+	case slices.Contains(c.Inputs, "token_type_ids") && slices.ContainsFunc(pieces, templatePiece.typed):
+		return f.refuse(rel, "its post_processor gives a text a token type other than 0, which is not supported").
+			Hinting("take token_type_ids out of model_input_names in a copy of the folder, if the type may be 0")
+	}
+	return nil
+}
+
+// templatePiece is what a template puts into a text's ids: tokens, or the text itself.
+type templatePiece map[string]struct {
+	Type int `json:"type_id"`
+}
+
+func (p templatePiece) typed() bool {
+	for _, one := range p {
+		if one.Type != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // lowerCased puts a Lowercase step before a normalizer.

@@ -1,23 +1,28 @@
 package models
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // tokenizerConfig is what decides ids in tokenizer_config.json: settings of a
 // class, of which each class knows some.
 type tokenizerConfig struct {
-	Class          string          `json:"tokenizer_class"`
-	OwnCode        json.RawMessage `json:"auto_map"`
-	TruncationSide string          `json:"truncation_side"`
-	Lower          *bool           `json:"do_lower_case"`
-	StripAccents   *bool           `json:"strip_accents"`
-	Ideographs     *bool           `json:"tokenize_chinese_chars"`
-	KeepAccents    *bool           `json:"keep_accents"`
-	PrefixSpace    *bool           `json:"add_prefix_space"`
-	CLS            *tokenName      `json:"cls_token"`
-	SEP            *tokenName      `json:"sep_token"`
-	BOS            *tokenName      `json:"bos_token"`
-	EOS            *tokenName      `json:"eos_token"`
-	UNK            *tokenName      `json:"unk_token"`
+	Class          string     `json:"tokenizer_class"`
+	TruncationSide string     `json:"truncation_side"`
+	SplitSpecial   bool       `json:"split_special_tokens"`
+	Versions       []string   `json:"fast_tokenizer_files"`
+	Inputs         []string   `json:"model_input_names"`
+	Lower          *bool      `json:"do_lower_case"`
+	StripAccents   *bool      `json:"strip_accents"`
+	Ideographs     *bool      `json:"tokenize_chinese_chars"`
+	KeepAccents    *bool      `json:"keep_accents"`
+	PrefixSpace    *bool      `json:"add_prefix_space"`
+	CLS            *tokenName `json:"cls_token"`
+	SEP            *tokenName `json:"sep_token"`
+	BOS            *tokenName `json:"bos_token"`
+	EOS            *tokenName `json:"eos_token"`
+	UNK            *tokenName `json:"unk_token"`
 }
 
 // tokenName is a special token, given as a string or as an object.
@@ -45,7 +50,7 @@ type tokenizerClass struct {
 	settings     func(c tokenizerConfig) object
 	normalizer   func(c tokenizerConfig, charsmap any) any
 	preTokenizer func(c tokenizerConfig) object
-	ends         func(c tokenizerConfig) (first, last string)
+	ends         func(c tokenizerConfig) (first, last string) // nil where the file says what is put around a text
 }
 
 // classes are the classes of the architectures that are built, without the Fast
@@ -55,28 +60,33 @@ var classes = map[string]tokenizerClass{
 	"DistilBertTokenizer": bertClass("[CLS]", "[SEP]"),
 	"ElectraTokenizer":    bertClass("[CLS]", "[SEP]"),
 	"MPNetTokenizer":      bertClass("<s>", "</s>"),
-	"RobertaTokenizer": {
-		model: "BPE",
-		settings: func(tokenizerConfig) object {
-			return object{"dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil, "end_of_word_suffix": nil,
-				"fuse_unk": nil, "byte_fallback": nil, "ignore_merges": nil}
-		},
-		normalizer: func(tokenizerConfig, any) any { return nil },
-		preTokenizer: func(c tokenizerConfig) object {
-			return object{"type": "ByteLevel", "add_prefix_space": or(c.PrefixSpace, false), "trim_offsets": true, "use_regex": true}
-		},
-		ends: func(c tokenizerConfig) (string, string) { return name(c.CLS, "<s>"), name(c.SEP, "</s>") },
-	},
+	"RobertaTokenizer":    robertaClass(),
 	"XLMRobertaTokenizer": pieceClass(3.0, onlyCharsmap),
 	"CamembertTokenizer":  pieceClass(nil, onlyCharsmap),
 	"AlbertTokenizer":     albertClass(),
+	"Qwen2Tokenizer":      qwenClass(),
 }
+
+// aliases are other names of the same classes.
+var aliases = map[string]string{
+	"ConvBertTokenizer": "BertTokenizer", "MobileBertTokenizer": "BertTokenizer", "SqueezeBertTokenizer": "BertTokenizer", "LxmertTokenizer": "BertTokenizer",
+	"LayoutLMTokenizer": "BertTokenizer", "DPRContextEncoderTokenizer": "BertTokenizer", "DPRQuestionEncoderTokenizer": "BertTokenizer",
+	"BartTokenizer": "RobertaTokenizer", "LEDTokenizer": "RobertaTokenizer", "LongformerTokenizer": "RobertaTokenizer", "MvpTokenizer": "RobertaTokenizer",
+}
+
+// otherClasses are those that make something of tokenizer.json too, or do not read it; a
+// name that transformers does not know takes the file as it is.
+var otherClasses = strings.Fields(`Barthez BertGeneration BertJapanese Bertweet BigBird BioGpt Bartpho Blenderbot BlenderbotSmall ByT5 CLIP CTRL Canine CodeGen CodeLlama
+	Cohere Cpm CpmAnt DPRReader Deberta DebertaV2 Dia Esm Esmc FNet FSMT Flaubert Funnel GPT2 GPTNeoX GPTNeoXJapanese GPTSw3 Gemma Herbert Lasr LayoutLMv2 LayoutLMv3
+	LayoutXLM Llama Luke M2M100 MBart MBart50 MLuke Marian MarkupLM MyT5 Nllb Nougat OpenAIGPT PLBart Pegasus Perceiver Phobert ProphetNet Qwen3_5 Reformer RemBert
+	RoCBert RoFormer SeamlessM4T Siglip Siglip2 Speech2Text SpeechT5 Splinter T5 Tapas Tipsv2 Udop VideoPrism Whisper XGLM XLM XLNet`)
 
 // classOf is the class used where tokenizer_config.json names none.
 var classOf = map[string]string{
 	"bert": "BertTokenizer", "distilbert": "BertTokenizer", "electra": "BertTokenizer", "nomic_bert": "BertTokenizer",
 	"mpnet": "MPNetTokenizer", "roberta": "RobertaTokenizer", "xlm-roberta": "XLMRobertaTokenizer",
 	"camembert": "CamembertTokenizer", "albert": "AlbertTokenizer",
+	"qwen3": "Qwen2Tokenizer",
 }
 
 func name(t *tokenName, otherwise string) string { return string(or(t, tokenName(otherwise))) }
@@ -97,6 +107,21 @@ func bertClass(first, last string) tokenizerClass {
 		},
 		preTokenizer: func(tokenizerConfig) object { return object{"type": "BertPreTokenizer"} },
 		ends:         func(c tokenizerConfig) (string, string) { return name(c.CLS, first), name(c.SEP, last) },
+	}
+}
+
+func robertaClass() tokenizerClass {
+	return tokenizerClass{
+		model: "BPE",
+		settings: func(tokenizerConfig) object {
+			return object{"dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil, "end_of_word_suffix": nil,
+				"fuse_unk": nil, "byte_fallback": nil, "ignore_merges": nil}
+		},
+		normalizer: func(tokenizerConfig, any) any { return nil },
+		preTokenizer: func(c tokenizerConfig) object {
+			return object{"type": "ByteLevel", "add_prefix_space": or(c.PrefixSpace, false), "trim_offsets": true, "use_regex": true}
+		},
+		ends: func(c tokenizerConfig) (string, string) { return name(c.CLS, "<s>"), name(c.SEP, "</s>") },
 	}
 }
 
@@ -145,4 +170,23 @@ func albertClass() tokenizerClass {
 	})
 	class.ends = func(c tokenizerConfig) (string, string) { return name(c.CLS, "[CLS]"), "[SEP]" }
 	return class
+}
+
+// qwenPieces is how the class splits a text before its merges.
+const qwenPieces = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+
+func qwenClass() tokenizerClass {
+	return tokenizerClass{
+		model: "BPE",
+		settings: func(tokenizerConfig) object {
+			return object{"dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil, "end_of_word_suffix": nil,
+				"fuse_unk": nil, "byte_fallback": nil, "ignore_merges": nil}
+		},
+		normalizer: func(tokenizerConfig, any) any { return object{"type": "NFC"} },
+		preTokenizer: func(c tokenizerConfig) object {
+			return object{"type": "Sequence", "pretokenizers": []any{
+				object{"type": "Split", "pattern": object{"Regex": qwenPieces}, "behavior": "Isolated", "invert": false},
+				object{"type": "ByteLevel", "add_prefix_space": or(c.PrefixSpace, false), "trim_offsets": true, "use_regex": false}}}
+		},
+	}
 }

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -11,16 +12,15 @@ import (
 
 // asItsClass makes of tokenizer.json what the tokenizer's class makes of it in
 // transformers 5, and warns where that is something else than the file says. A
-// class that takes the file as it is, or is not known, changes nothing.
+// class that makes something else of it is refused, but for an ONNX file of an unknown architecture.
 func (m *Model) asItsClass(f *folder, sub string, t map[string]json.RawMessage) (changed bool, err error) {
 	rel, confRel := filepath.Join(sub, "tokenizer.json"), filepath.Join(sub, "tokenizer_config.json")
 	var c tokenizerConfig
 	if _, err := f.json(confRel, &c); err != nil {
 		return false, err
 	}
-	if c.TruncationSide == "left" {
-		return false, f.refuse(confRel, "truncation_side is left: of a long text the end would be kept, which is not supported").
-			Hinting("take it out in a copy of the folder, if the beginning of long texts may be kept")
+	if err := f.unusualTokenizer(confRel, rel, c, t); err != nil {
+		return false, err
 	}
 	var conf struct {
 		Type  string `json:"model_type"`
@@ -37,8 +37,19 @@ func (m *Model) asItsClass(f *folder, sub string, t map[string]json.RawMessage) 
 		c.Class = classOf[conf.Type]
 	}
 	c.Class = strings.TrimSuffix(c.Class, "Fast")
-	class, known := classes[c.Class]
-	if !known || !given(t["model"]) || given(c.OwnCode) || strings.HasPrefix(conf.Type, "modernbert") {
+	class, known := classes[cmp.Or(aliases[c.Class], c.Class)]
+	if strings.HasPrefix(conf.Type, "modernbert") || !given(t["model"]) {
+		return false, nil
+	}
+	if !known {
+		if !slices.Contains(otherClasses, strings.TrimSuffix(c.Class, "Tokenizer")) {
+			return false, nil
+		}
+		if architectures[conf.Type] != nil {
+			return false, f.refuse(from, "the tokenizer is a %.100s, which may take tokenizer.json otherwise than it is written and is not supported", c.Class).
+				Hinting(`if tokenizer.json is right as it is, put "tokenizer_class": "PreTrainedTokenizerFast" into tokenizer_config.json in a copy of the folder`)
+		}
+		m.warn("%s makes the tokenizer a %.100s, which may take %s otherwise than it is written: it is taken as it is", filepath.ToSlash(from), c.Class, filepath.ToSlash(rel))
 		return false, nil
 	}
 	parts, err := class.rebuild(c, t)
@@ -90,6 +101,9 @@ func (class tokenizerClass) rebuild(c tokenizerConfig, t map[string]json.RawMess
 		if err := set("pre_tokenizer", p); err != nil {
 			return nil, err
 		}
+	}
+	if class.ends == nil {
+		return parts, nil
 	}
 	first, last := class.ends(c)
 	post, err := wrapping(first, last, file.AddedTokens, model["vocab"])

@@ -94,8 +94,8 @@ var weightTypes = map[string]onnxpb.TensorProto_DataType{
 	"BF16": onnxpb.TensorProto_BFLOAT16, "F64": onnxpb.TensorProto_DOUBLE,
 }
 
-// tensors reads the headers of weights. Names may have a prefix, by which the
-// tensor known is found: usual is the architecture's own.
+// tensors reads the headers of weights. Names may have the architecture's usual prefix;
+// the tensor known tells.
 func (f *folder) tensors(w weightFiles, known, usual string) (*tensors, error) {
 	t := &tensors{folder: f, files: w, all: map[string]placed{}, kinds: map[string]bool{}, wanted: map[string]bool{}}
 	for _, rel := range w.files {
@@ -109,18 +109,18 @@ func (f *folder) tensors(w weightFiles, known, usual string) (*tensors, error) {
 			prefixes = append(prefixes, p)
 		}
 	}
+	sort.Strings(prefixes)
 	switch {
-	case slices.Contains(prefixes, ""):
-	case slices.Contains(prefixes, usual):
-		t.prefix = usual
-	case len(prefixes) == 1:
-		t.prefix = prefixes[0]
 	case len(prefixes) == 0:
 		return nil, f.refuse(w.rel, "the tensor %q is missing", known).
 			Hinting("take the weights that belong to config.json")
-	default:
-		sort.Strings(prefixes)
+	case usual != "" && slices.Contains(prefixes, "") && slices.Contains(prefixes, usual):
 		return nil, f.refuse(w.rel, "it holds several models: %q is there with the prefixes %.200q", known, prefixes).
+			Hinting("save the encoder alone")
+	case slices.Contains(prefixes, usual):
+		t.prefix = usual
+	case !slices.Contains(prefixes, ""):
+		return nil, f.refuse(w.rel, "%q is there with the prefixes %.200q, but the architecture's own is %q: transformers would not load it", known, prefixes, usual).
 			Hinting("save the encoder alone")
 	}
 	return t, nil

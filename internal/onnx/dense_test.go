@@ -44,7 +44,7 @@ func TestDense(t *testing.T) {
 			dir := b.Write(t)
 			bias, residual := name < "M", name > "E"
 			for file, content := range map[string]string{
-				"modules.json":        `[{"path":"","type":"x.Transformer"},{"path":"1_Pooling","type":"x.Pooling"},{"path":"2_Dense","type":"x.Dense"}]`,
+				"modules.json":        `[{"path":"","type":"sentence_transformers.models.Transformer"},{"path":"1_Pooling","type":"sentence_transformers.models.Pooling"},{"path":"2_Dense","type":"sentence_transformers.models.Dense"}]`,
 				"2_Dense/config.json": fmt.Sprintf(`{"in_features":%d,"out_features":%d,"bias":%t,"use_residual":%t,"activation_function":"torch.nn.modules.activation.%s"}`, width, out, bias, residual, name),
 			} {
 				modeltest.WriteTensors(t, filepath.Join(dir, "2_Dense", "model.safetensors"), dense)

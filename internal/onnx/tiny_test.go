@@ -15,7 +15,6 @@ func TestGraphMatchesPlainComputation(t *testing.T) {
 	kinds := map[string]func(*modeltest.BERT, *models.Options){
 		"mean, normalized": func(*modeltest.BERT, *models.Options) {},
 		"prefix":           func(b *modeltest.BERT, _ *models.Options) { b.Prefix = "bert." },
-		"another prefix":   func(b *modeltest.BERT, _ *models.Options) { b.Prefix = "model.encoder." },
 		"one head":         func(b *modeltest.BERT, _ *models.Options) { b.Heads = 1 },
 		"cut to 10":        func(b *modeltest.BERT, o *models.Options) { b.Normalize, o.Dims = false, 10 },
 		"tiny epsilon":     func(b *modeltest.BERT, _ *models.Options) { b.Eps = 1e-12 },
