@@ -217,8 +217,11 @@ func (m *Model) choose(f *folder, p pipeline, cfg config, o Options) (weights, e
 	if x.guessed {
 		m.warn("%s has one output, %q, which is taken although its name does not say what it is", on, x.output)
 	}
-	if x.dynamic {
-		m.warn("%s quantizes its inputs as it runs: a vector depends on the other texts of its batch and is not reproducible bit by bit", on)
+	switch {
+	case x.dynamic:
+		m.warn("%s is %s as it runs: a vector depends on the other texts of its batch and is not reproducible bit by bit", on, x.quantized)
+	case x.quantized != "":
+		m.warn("%s is %s: its vectors are near those of the model that it was made from, not the same", on, x.quantized)
 	}
 	m.VocabSize, m.WeightBytes = cfg.VocabSize, x.bytes
 	kind := "ONNX"

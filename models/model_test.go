@@ -364,6 +364,13 @@ func TestDigest(t *testing.T) {
 		}
 		seen[d] = change.name
 	}
+	next := func(what string) {
+		t.Helper()
+		if before, ok := seen[digest(dir)]; ok {
+			t.Errorf("%s gives the digest of changing %s", what, before)
+		}
+		seen[digest(dir)] = what
+	}
 	path := filepath.Join(dir, "model.safetensors")
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -371,8 +378,31 @@ func TestDigest(t *testing.T) {
 	}
 	b[len(b)-1] ^= 1
 	put(t, dir, "model.safetensors", string(b))
-	if _, ok := seen[digest(dir)]; ok {
-		t.Error("one bit of the weights does not change the digest")
+	next("one bit of the weights")
+
+	// An ONNX file decides nothing beside weights that a graph is built from.
+	look := modeltest.New()
+	look.Fill()
+	graph, data := modeltest.Outside(t, look.LookUp(t, 17, "fp32"), "model.onnx_data")
+	before := digest(dir)
+	put(t, dir, "onnx/model.onnx", string(graph))
+	put(t, dir, "onnx/model.onnx_data", string(data))
+	if digest(dir) != before {
+		t.Error("an ONNX file that is not used changed the digest")
+	}
+	remove(t, dir, "model.safetensors")
+	next("the ONNX file")
+	data[0] ^= 1
+	put(t, dir, "onnx/model.onnx_data", string(data))
+	next("one bit of the external data")
+	graph = append(graph, 0x12, 0) // an empty name of a producer
+	put(t, dir, "onnx/model.onnx", string(graph))
+	next("the bytes of the ONNX file")
+	before = digest(dir)
+	put(t, dir, "onnx/model_O4.onnx", string(graph))
+	put(t, dir, "onnx/other_data", "x")
+	if digest(dir) != before {
+		t.Error("a file beside the ONNX file changed the digest")
 	}
 }
 

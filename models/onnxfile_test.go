@@ -35,7 +35,7 @@ func externalModel(location, offset, length string) *onnxpb.ModelProto {
 	if length != "" {
 		data = append(data, entry("length", length))
 	}
-	return &onnxpb.ModelProto{Graph: &onnxpb.GraphProto{
+	return &onnxpb.ModelProto{OpsetImport: imports(17), Graph: &onnxpb.GraphProto{
 		Input:  []*onnxpb.ValueInfoProto{value("input_ids", onnxpb.TensorProto_INT64, dim("b"), dim("s"))},
 		Output: []*onnxpb.ValueInfoProto{value("last_hidden_state", onnxpb.TensorProto_FLOAT, dim("b"), dim("s"), size(24))},
 		Initializer: []*onnxpb.TensorProto{{
@@ -43,6 +43,10 @@ func externalModel(location, offset, length string) *onnxpb.ModelProto {
 			ExternalData: data,
 		}},
 	}}
+}
+
+func imports(version int64) []*onnxpb.OperatorSetIdProto {
+	return []*onnxpb.OperatorSetIdProto{{Domain: proto.String(""), Version: &version}}
 }
 
 func TestExternalDataStaysInside(t *testing.T) {
@@ -105,10 +109,10 @@ func TestNodesInsideOfNodes(t *testing.T) {
 		refused, weighs string
 	}{
 		"a constant":            {constant, "leads out of the model's folder", ""},
-		"dynamic quantization":  {node("DynamicQuantizeLinear"), "", "ONNX, dynamically quantized"},
-		"quantization":          {node("DequantizeLinear"), "", "ONNX, quantized"},
+		"dynamic quantization":  {node("DynamicQuantizeLinear"), "", `ONNX, dynamically quantized \(DynamicQuantizeLinear\)`},
+		"quantization":          {node("DequantizeLinear"), "", `ONNX, quantized \(DequantizeLinear\)`},
 		"nothing of that kind":  {node("MatMul"), "", "ONNX"},
-		"a product of integers": {node("MatMulInteger"), "", "ONNX, quantized"},
+		"a product of integers": {node("MatMulInteger"), "", `ONNX, quantized \(MatMulInteger\)`},
 	} {
 		for where, put1 := range map[string]func(*onnxpb.ModelProto){
 			"graph":    func(m *onnxpb.ModelProto) { m.Graph.Node = []*onnxpb.NodeProto{c.node} },
@@ -140,7 +144,9 @@ func TestNodesInsideOfNodes(t *testing.T) {
 				if !regexp.MustCompile("^" + c.weighs + `, \d+ bytes$`).MatchString(weights) {
 					t.Errorf("weights %q, want %q", weights, c.weighs)
 				}
-				if warned := strings.Contains(strings.Join(model.Warnings, " "), "depends on the other texts of its batch"); warned != (name == "dynamic quantization") {
+				warned := strings.Join(model.Warnings, " ")
+				if strings.Contains(warned, "depends on the other texts of its batch") != (name == "dynamic quantization") ||
+					strings.Contains(warned, "are near those of the model") != (name == "quantization" || name == "a product of integers") {
 					t.Errorf("warnings %q", model.Warnings)
 				}
 			})

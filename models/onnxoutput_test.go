@@ -31,7 +31,7 @@ func TestOutputsOfONNXFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, err := proto.Marshal(&onnxpb.ModelProto{
-				OpsetImport: []*onnxpb.OperatorSetIdProto{{Domain: proto.String(""), Version: proto.Int64(17)}},
+				OpsetImport: imports(17),
 				Graph: &onnxpb.GraphProto{
 					Input:  []*onnxpb.ValueInfoProto{value("input_ids", onnxpb.TensorProto_INT64, dim("b"), dim("s"))},
 					Output: []*onnxpb.ValueInfoProto{c.out},

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -84,12 +85,12 @@ func (f *flags) open(c *cobra.Command, args []string, ui *ui, withRuntime bool) 
 	if s.model, revision, err = openModel(c.Context(), ui, f.model, f.modelOptions(c)); err != nil {
 		return s, err
 	}
-	for _, w := range s.model.Warnings {
-		ui.log.Warn(w)
-	}
-	recipe := s.model.Recipe
+	recipe, warnings := s.model.Recipe, slices.Clone(s.model.Warnings)
 	if recipe.Precision == "fp16" && device.kind == "cpu" {
-		ui.log.Warn("--precision fp16 is made for CUDA: a CPU computes it more slowly than fp32, and no better")
+		warnings = append(warnings, "--precision fp16 is made for CUDA: a CPU computes it more slowly than fp32, and no better")
+	}
+	for _, w := range warnings {
+		ui.log.Warn(w)
 	}
 	if device.kind == "fake" {
 		// Made-up vectors must never be taken for the model's.
@@ -119,7 +120,7 @@ func (f *flags) open(c *cobra.Command, args []string, ui *ui, withRuntime bool) 
 	s.options = backfill.Options{
 		Out: f.out, Store: f.store, Job: f.job(args, s), Corpus: s.corpus, Tokenizer: s.tokenizer,
 		PadID: int64(s.tokenizer.PadID()), Recipe: recipe, Limits: f.limits(device),
-		DropLong: f.onLong == "error", MaxFailed: f.maxFailed, RetryFailed: f.retryFailed, Meta: meta, Yes: f.yes,
+		DropLong: f.onLong == "error", MaxFailed: f.maxFailed, RetryFailed: f.retryFailed, Meta: meta, Warnings: warnings, Yes: f.yes,
 		OpenDevices: device.opener(s.runtime, s.model), Unchanged: s.model.Unchanged, Log: ui.log,
 	}
 	s.options.Job.Recipe = recipe

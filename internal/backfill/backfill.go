@@ -79,7 +79,8 @@ type Options struct {
 	// RetryFailed tries the texts again that no device could embed.
 	RetryFailed bool
 	Meta        shard.Meta
-	Yes         bool // surplus parts may be deleted whatever their number
+	Warnings    []string // what was said of the model; the report repeats it
+	Yes         bool     // surplus parts may be deleted whatever their number
 
 	// OpenDevices is called before the first batch, and not at all where nothing has to
 	// be computed.

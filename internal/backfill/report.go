@@ -50,7 +50,8 @@ type Report struct {
 	// Reproducibility is what the self-test saw; nil where no device was opened.
 	Reproducibility *selftest.Result `json:"reproducibility"`
 
-	ModelRevision string `json:"model_revision,omitempty"` // the hub's commit, where the model came from a hub
+	ModelRevision string   `json:"model_revision,omitempty"` // the hub's commit, where the model came from a hub
+	Warnings      []string `json:"warnings"`                 // what was said of the model before the run
 
 	Recipe   key.Recipe        `json:"recipe"`
 	Versions map[string]string `json:"versions"`
@@ -118,7 +119,7 @@ func (r *run) report() (*Report, error) {
 		Retries: c.retries, Splits: c.splits,
 		ShardsWritten: c.written.Load(), Seconds: time.Since(r.started).Seconds(),
 		Stages: map[string]StageReport{}, Devices: []DeviceReport{},
-		Reproducibility: c.tested, ModelRevision: r.Meta.Revision, Recipe: r.Recipe, Host: host,
+		Reproducibility: c.tested, ModelRevision: r.Meta.Revision, Warnings: append([]string{}, r.Warnings...), Recipe: r.Recipe, Host: host,
 		Versions: map[string]string{"localembed": r.Meta.Tool, "onnxruntime": r.Meta.ONNXRuntime, "go": runtime.Version()},
 	}
 	report.FilesSkipped = int64(len(report.SkippedFiles))

@@ -5,11 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
-
 	"localembed/models"
 	"localembed/models/modeltest"
-	"localembed/models/onnxpb"
 )
 
 // External data of more than 2 GiB is read where it lies: a table in a sparse file, of
@@ -24,20 +21,7 @@ func TestLargeExternalData(t *testing.T) {
 	b.Fill()
 	b.Vocab = vocab
 	dir := b.Write(t)
-	var m onnxpb.ModelProto
-	if err := proto.Unmarshal(b.LookUp(t, 17, "fp32"), &m); err != nil {
-		t.Fatal(err)
-	}
-	entry := func(k, v string) *onnxpb.StringStringEntryProto {
-		return &onnxpb.StringStringEntryProto{Key: &k, Value: &v}
-	}
-	table := m.GetGraph().GetInitializer()[0]
-	table.FloatData, table.DataLocation = nil, onnxpb.TensorProto_EXTERNAL.Enum()
-	table.ExternalData = []*onnxpb.StringStringEntryProto{entry("location", "model.onnx_data")}
-	raw, err := proto.Marshal(&m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw, _ := modeltest.Outside(t, b.LookUp(t, 17, "fp32"), "model.onnx_data")
 	if err := os.WriteFile(filepath.Join(dir, "model.onnx"), raw, 0o644); err != nil {
 		t.Fatal(err)
 	}

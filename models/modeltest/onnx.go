@@ -1,6 +1,8 @@
 package modeltest
 
 import (
+	"encoding/binary"
+	"math"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -60,8 +62,29 @@ func (b *BERT) LookUp(t testing.TB, opset int64, kind string) []byte {
 		t.Fatalf("no kind %q", kind)
 	}
 	g.Output = []*onnxpb.ValueInfoProto{value(out, float, named("b"), named("s"), hidden)}
-	raw, err := proto.Marshal(&onnxpb.ModelProto{IrVersion: proto.Int64(10), Graph: g,
+	return marshal(t, &onnxpb.ModelProto{IrVersion: proto.Int64(10), Graph: g,
 		OpsetImport: []*onnxpb.OperatorSetIdProto{{Domain: proto.String(""), Version: &opset}}})
+}
+
+// Outside moves the first weights of an ONNX file, which are floats, to a file of their own.
+func Outside(t testing.TB, raw []byte, location string) (onnx, data []byte) {
+	t.Helper()
+	var m onnxpb.ModelProto
+	if err := proto.Unmarshal(raw, &m); err != nil {
+		t.Fatal(err)
+	}
+	w := m.GetGraph().GetInitializer()[0]
+	for _, v := range w.GetFloatData() {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
+	}
+	w.FloatData, w.DataLocation = nil, onnxpb.TensorProto_EXTERNAL.Enum()
+	w.ExternalData = []*onnxpb.StringStringEntryProto{{Key: proto.String("location"), Value: &location}}
+	return marshal(t, &m), data
+}
+
+func marshal(t testing.TB, m *onnxpb.ModelProto) []byte {
+	t.Helper()
+	raw, err := proto.Marshal(m)
 	if err != nil {
 		t.Fatal(err)
 	}
