@@ -119,7 +119,7 @@ func (f *flags) open(c *cobra.Command, args []string, ui *ui, withRuntime bool) 
 	}
 	s.options = backfill.Options{
 		Out: f.out, Store: f.store, Job: f.job(args, s), Corpus: s.corpus, Tokenizer: s.tokenizer,
-		PadID: int64(s.tokenizer.PadID()), Recipe: recipe, Limits: f.limits(device),
+		PadID: int64(s.tokenizer.PadID()), VocabSize: s.model.VocabSize, Recipe: recipe, Limits: f.limits(device),
 		DropLong: f.onLong == "error", MaxFailed: f.maxFailed, RetryFailed: f.retryFailed, Meta: meta, Warnings: warnings, Yes: f.yes,
 		OpenDevices: device.opener(s.runtime, s.model), Unchanged: s.model.Unchanged, Log: ui.log,
 	}

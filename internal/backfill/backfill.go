@@ -72,6 +72,7 @@ type Options struct {
 	Corpus    *corpus.Corpus
 	Tokenizer Tokenizer
 	PadID     int64 // token id that fills up the shorter texts of a padded batch
+	VocabSize int   // token ids that the model has are below it; 0 where that is not known
 	Recipe    key.Recipe
 	Limits    sortpack.Limits
 	DropLong  bool    // a text over the token limit is a dead letter instead of cut
@@ -175,7 +176,7 @@ func (r *run) pipeline(ctx context.Context) error {
 		defer text.Release()
 		r.texts <- text
 	}
-	r.planner = planner{store: r.store, tokenizer: r.Tokenizer, limits: r.Limits, dropLong: r.DropLong, durable: true, retry: r.RetryFailed, claimed: r.flight.claims, mend: r.mend}
+	r.planner = planner{store: r.store, tokenizer: r.Tokenizer, limits: r.Limits, vocab: r.VocabSize, dropLong: r.DropLong, durable: true, retry: r.RetryFailed, claimed: r.flight.claims, mend: r.mend}
 	r.queue.init()
 
 	ctx, cancel := context.WithCancelCause(ctx)

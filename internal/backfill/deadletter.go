@@ -15,10 +15,14 @@ import (
 // --on-long error.
 const tooLong = "too_long"
 
+// notTokenized is the dead letter class of a text of which the tokenizer makes nothing that
+// the model can take.
+const notTokenized = "not_tokenized"
+
 // inputClasses are the dead letter classes that the text alone decides, as the
 // report lists them.
 var inputClasses = []string{
-	corpus.NullText.String(), corpus.EmptyText.String(), corpus.InvalidUTF8.String(), corpus.TooBig.String(), tooLong,
+	corpus.NullText.String(), corpus.EmptyText.String(), corpus.InvalidUTF8.String(), corpus.TooBig.String(), tooLong, notTokenized,
 }
 
 // Dead letter classes of texts that no device could embed.

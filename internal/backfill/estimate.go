@@ -112,7 +112,7 @@ func Plan(ctx context.Context, o Options, exact bool) (*Estimate, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.planner = planner{store: store, shelf: shelf, recalled: recalled, tokenizer: o.Tokenizer, limits: o.Limits, dropLong: o.DropLong, retry: o.RetryFailed, claimed: e.counted}
+	e.planner = planner{store: store, shelf: shelf, recalled: recalled, tokenizer: o.Tokenizer, limits: o.Limits, vocab: o.VocabSize, dropLong: o.DropLong, retry: o.RetryFailed, claimed: e.counted}
 	e.RowsDeadLettered = map[string]int64{}
 	w := &window{}
 	for {
@@ -208,8 +208,8 @@ func (e *estimator) add(ctx context.Context, w *window) error {
 		switch c {
 		case "":
 			e.document(w, int32(d))
-		case tooLong:
-			e.RowsDeadLettered[tooLong] += int64(e.sample)
+		case tooLong, notTokenized:
+			e.RowsDeadLettered[c] += int64(e.sample)
 		}
 	}
 	e.batches(w)

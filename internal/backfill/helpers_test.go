@@ -103,6 +103,8 @@ type job struct {
 	closed   bool // no device may be opened
 	together bool // vectors depend on their batch
 
+	vocab     int
+	refuses   bool // texts that are unspeakable
 	tokenizer *tokenize.Tokenizer
 	ran       []*fake.Device
 }
@@ -127,8 +129,12 @@ func (j *job) options(ctx context.Context) Options {
 		files = append(files, JobFile{Name: f.Name, Rows: f.Rows})
 	}
 	recipe := key.Recipe{ModelDigest: j.model, Pooling: "mean", Normalize: true, MaxTokens: 64, Dims: testDim, Precision: "fp32"}
+	var tokenizer Tokenizer = j.tokenizer
+	if j.refuses {
+		tokenizer = refusing{tokenizer}
+	}
 	return Options{
-		FS: j.fs, Out: j.out, Store: j.store, Corpus: c, Tokenizer: j.tokenizer, Recipe: recipe, Limits: j.limits,
+		FS: j.fs, Out: j.out, Store: j.store, Corpus: c, Tokenizer: tokenizer, VocabSize: j.vocab, Recipe: recipe, Limits: j.limits,
 		Job:      Job{Corpus: j.corpus, Files: files, Limit: j.limit, OnLong: j.onLong, Window: j.window, Recipe: recipe},
 		DropLong: j.onLong == "error", RetryFailed: j.retry, MaxFailed: j.failed, Yes: j.yes,
 		Meta: shard.Meta{Tool: "localembed test", ONNXRuntime: "none", Device: "fake", Recipe: recipe},

@@ -17,6 +17,7 @@ type planner struct {
 	recalled  map[key.Key]checkpoint.Failure // what the store will remember; only in a plan
 	tokenizer Tokenizer
 	limits    sortpack.Limits
+	vocab     int // token ids that the model has; 0 where nobody knows
 	dropLong  bool
 	durable   bool
 	retry     bool                                 // what no device could embed is tried again
@@ -41,12 +42,10 @@ func (p *planner) plan(ctx context.Context, w *window) error {
 		todo = append(todo, docs...)
 	}
 	todo = append(todo, fresh...)
-	if err := p.tokenizer.Encode(ctx, &w.Text, todo, &w.tokens); err != nil {
+	if err := p.encode(ctx, w, todo); err != nil {
 		return err
 	}
-	for i, d := range todo {
-		w.tokenOf[d] = int32(i)
-	}
+	fresh = w.living(fresh)
 	if p.dropLong {
 		fresh = w.dropLong(fresh)
 	}
@@ -231,13 +230,12 @@ func (w *window) dropLong(fresh []int32) []int32 {
 			w.class[d] = tooLong
 		}
 	}
-	kept := fresh[:0]
-	for _, d := range fresh {
-		if w.class[d] == "" {
-			kept = append(kept, d)
-		}
-	}
-	return kept
+	return w.living(fresh)
+}
+
+// living are the documents that are no dead letters.
+func (w *window) living(docs []int32) []int32 {
+	return slices.DeleteFunc(docs, func(d int32) bool { return w.class[d] != "" })
 }
 
 // ids are the token ids of a tokenized document.
