@@ -97,23 +97,19 @@ func (f *folder) bytes(rel string) ([]byte, error) {
 	if b, ok := f.read[rel]; ok {
 		return b, nil
 	}
-	st, err := os.Stat(f.path(rel)) // opening a pipe would wait for its other end
+	file, err := os.Open(f.path(rel))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fault.Of(err)
 	}
-	if !st.Mode().IsRegular() {
-		return nil, f.refuse(rel, "it is no file")
-	}
-	file, err := os.Open(f.path(rel))
-	if err != nil {
-		return nil, fault.Of(err)
-	}
 	defer file.Close()
 	if f.stats[rel], err = file.Stat(); err != nil {
 		return nil, fault.Of(err)
+	}
+	if f.stats[rel].IsDir() {
+		return nil, f.refuse(rel, "it is a folder where a file should be")
 	}
 	b, err := io.ReadAll(io.LimitReader(file, maxJSON+1))
 	if err != nil {

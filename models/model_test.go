@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"localembed/internal/fault"
@@ -254,12 +253,10 @@ func TestOpenRefuses(t *testing.T) {
 			put(t, dir, "tokenizer.json", `{"post_processor":{"type":"TemplateProcessing","single":[{"Sequence":{"id":"A","type_id":1}}]}}`)
 			put(t, dir, "tokenizer_config.json", `{"model_input_names":["input_ids","token_type_ids"]}`)
 		}, Options{}, "tokenizer.json", "a token type other than 0"},
-		"a pipe": {func(t *testing.T, dir string) {
+		"a folder for a file": {func(t *testing.T, dir string) {
 			without("modules.json")(t, dir)
-			if err := syscall.Mkfifo(filepath.Join(dir, "modules.json"), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}, Options{}, "modules.json", "it is no file"},
+			put(t, dir, "modules.json/x", "")
+		}, Options{}, "modules.json", "it is a folder where a file should be"},
 		"no ONNX file": {nil, Options{ONNX: true}, "", "the folder has no onnx/model.onnx or model.onnx"},
 		"ONNX is text": {file("model.onnx", "version https://git-lfs"), Options{ONNX: true}, "model.onnx", "it is not an ONNX model"},
 	} {
