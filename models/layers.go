@@ -28,6 +28,9 @@ func (e *built) graph(h head, f form) (Graph, error) {
 		a.bias = d
 	}
 	a.items, a.length = items, length
+	if f.tokens > maxWhole && e.distances == "" {
+		a.blocks = b.blocks(length, a.bias)
+	}
 	a.rows = b.op("Concat", []string{items, b.ints(-1), b.ints(int64(e.hidden))}, attrInt("axis", 0))
 	one := h.one()
 	if one == last && f.masked {
@@ -71,17 +74,14 @@ func (e *built) sights(b *builder, a attention) func(l int) attention {
 		v, a := e.view(l), a
 		bias, ok := biases[v.span]
 		if !ok {
-			bias = b.spanBias(v.span, a.length)
-			if a.bias != "" {
-				bias = b.op("Add", []string{bias, a.bias})
-			}
+			bias = a.spanBias(b, v.span)
 			biases[v.span] = bias
 		}
 		if _, ok := turned[v.theta]; !ok {
 			turned[v.theta] = b.turns(v.theta, e.size, a.tokens, a.length)
 		}
 		t := turned[v.theta]
-		a.bias, a.turns = bias, &t
+		a.bias, a.blocks.span, a.turns = bias, v.span, &t
 		return a
 	}
 }

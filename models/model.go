@@ -33,8 +33,8 @@
 // identity, facts.go keeps where each value came from. weights.go finds the
 // tensors of a built graph; encoder.go says what an architecture is, and each has
 // a file (bert.go, roberta.go, …) that says how it differs from BERT; layers.go
-// and attention.go build it with rotary.go, span.go, builder.go and nodes.go. onnxfile.go and external.go read a
-// graph that is there. head.go ends both: pooling.go, dense.go, the cut.
+// and attention.go build it with blocks.go, rotary.go, span.go, builder.go and nodes.go. onnxfile.go and
+// external.go read a graph that is there. head.go ends both: pooling.go, dense.go, the cut.
 package models
 
 import (

@@ -18,13 +18,16 @@ const tensorInt64 = onnxpb.TensorProto_INT64
 type nodes struct {
 	prefix string
 	pb     onnxpb.GraphProto
+	body   *onnxpb.GraphProto // that nodes are added to: pb, or a graph inside
 	count  int
 	half   bool              // numbers are fp16 rather than fp32
 	consts map[string]string // integer constants that are there already, by their spelling
 }
 
 func newNodes(prefix string) *nodes {
-	return &nodes{prefix: prefix, consts: map[string]string{}}
+	n := &nodes{prefix: prefix, consts: map[string]string{}}
+	n.body = &n.pb
+	return n
 }
 
 func (n *nodes) fresh() string {
@@ -35,7 +38,7 @@ func (n *nodes) fresh() string {
 // op adds a node with one output and returns the output's name.
 func (n *nodes) op(kind string, inputs []string, attrs ...*onnxpb.AttributeProto) string {
 	out := n.fresh()
-	n.pb.Node = append(n.pb.Node, &onnxpb.NodeProto{
+	n.body.Node = append(n.body.Node, &onnxpb.NodeProto{
 		OpType: proto.String(kind), Input: inputs, Output: []string{out}, Attribute: attrs,
 	})
 	return out
@@ -45,7 +48,7 @@ func (n *nodes) op(kind string, inputs []string, attrs ...*onnxpb.AttributeProto
 // input "" is left out.
 func (n *nodes) foreign(domain, kind string, inputs []string, attrs ...*onnxpb.AttributeProto) string {
 	out := n.op(kind, inputs, attrs...)
-	n.pb.Node[len(n.pb.Node)-1].Domain = proto.String(domain)
+	n.body.Node[len(n.body.Node)-1].Domain = proto.String(domain)
 	return out
 }
 
@@ -56,9 +59,41 @@ func (n *nodes) float32(x string) string {
 
 // name gives a value a name of its own.
 func (n *nodes) name(value, as string) {
-	n.pb.Node = append(n.pb.Node, &onnxpb.NodeProto{
+	n.body.Node = append(n.body.Node, &onnxpb.NodeProto{
 		OpType: proto.String("Identity"), Input: []string{value}, Output: []string{as},
 	})
+}
+
+// loop runs what body adds for at = 0, 1 … count-1, an int64 without dimensions, and
+// returns its values, all of one shape, below each other: [count, shape]. count is int64 [1].
+func (n *nodes) loop(count string, body func(at string) string) string {
+	at, more := n.fresh(), n.fresh()
+	g := n.inside(func() []string {
+		value := body(at)
+		return []string{n.op("Identity", []string{more}), value}
+	})
+	g.Input = []*onnxpb.ValueInfoProto{value(at, tensorInt64), value(more, onnxpb.TensorProto_BOOL)}
+	return n.op("Loop", []string{count, ""}, attrGraph("body", g))
+}
+
+// either is the value of what one adds where a condition holds, and of what two adds where not.
+func (n *nodes) either(condition string, one, two func() string) string {
+	branch := func(add func() string) *onnxpb.GraphProto {
+		return n.inside(func() []string { return []string{add()} })
+	}
+	return n.op("If", []string{condition}, attrGraph("then_branch", branch(one)), attrGraph("else_branch", branch(two)))
+}
+
+// inside is a graph of the nodes that add adds, and of the values that it returns. It
+// sees the values of the graph around it.
+func (n *nodes) inside(add func() []string) *onnxpb.GraphProto {
+	outer, g := n.body, &onnxpb.GraphProto{Name: proto.String(n.fresh())}
+	n.body = g
+	defer func() { n.body = outer }()
+	for _, name := range add() {
+		g.Output = append(g.Output, &onnxpb.ValueInfoProto{Name: proto.String(name)})
+	}
+	return g
 }
 
 // input declares an input of shape [items, length].
@@ -99,7 +134,7 @@ func (n *nodes) floats(vs []float32) string {
 func (n *nodes) halves(x string) (one, two string) {
 	one = n.op("Split", []string{x}, attrInt("axis", -1), attrInt("num_outputs", 2))
 	two = n.fresh()
-	node := n.pb.Node[len(n.pb.Node)-1]
+	node := n.body.Node[len(n.body.Node)-1]
 	node.Output = append(node.Output, two)
 	return one, two
 }
@@ -148,6 +183,10 @@ func attrInts(name string, vs ...int64) *onnxpb.AttributeProto {
 
 func attrFloat(name string, v float64) *onnxpb.AttributeProto {
 	return &onnxpb.AttributeProto{Name: proto.String(name), Type: onnxpb.AttributeProto_FLOAT.Enum(), F: proto.Float32(float32(v))}
+}
+
+func attrGraph(name string, g *onnxpb.GraphProto) *onnxpb.AttributeProto {
+	return &onnxpb.AttributeProto{Name: proto.String(name), Type: onnxpb.AttributeProto_GRAPH.Enum(), G: g}
 }
 
 func attrString(name, v string) *onnxpb.AttributeProto {

@@ -16,12 +16,11 @@ func (b *builder) hidden() string {
 	return b.float(-1e9)
 }
 
-// spanBias is what a span adds to the scores, [length, length]: 0 where a token
-// attends, hidden where it does not. It has no heads and no items, so that it is
-// small beside the scores.
-func (b *builder) spanBias(s span, length string) string {
-	keys := b.op("Range", []string{b.scalarInt(0), b.op("Squeeze", []string{length}), b.scalarInt(1)})
-	queries := b.op("Reshape", []string{keys, b.ints(-1, 1)})
+// spanBias is what a span adds to the scores of queries and keys at such positions,
+// [1, 1, queries, keys]: 0 where a token attends, hidden where it does not. It has no
+// heads and no items, so that it is small beside the scores.
+func (b *builder) spanBias(s span, queries, keys string) string {
+	queries = b.op("Reshape", []string{queries, b.ints(-1, 1)})
 	outside := ""
 	if s.behind >= 0 {
 		outside = b.op("Greater", []string{keys, b.op("Add", []string{queries, b.ints(int64(s.behind))})})
@@ -36,6 +35,11 @@ func (b *builder) spanBias(s span, length string) string {
 	}
 	bias := b.op("Where", []string{outside, b.hidden(), b.float(0)})
 	return b.op("Unsqueeze", []string{bias, b.ints(0, 1)})
+}
+
+// positions are from, from + 1 … to - 1, [to - from]; both are int64 [1].
+func (b *builder) positions(from, to string) string {
+	return b.op("Range", []string{b.op("Squeeze", []string{from}), b.op("Squeeze", []string{to}), b.scalarInt(1)})
 }
 
 // place is the one token of each text that the last layer computes.

@@ -43,20 +43,23 @@ func TestEveryKind(t *testing.T) {
 			plain, fused := cpu(t, rt, m), cpu(t, rt, &other)
 			dim := m.Recipe.Dims
 			batchOfEqualLengths(t, plain, m.VocabSize, dim)
+			if m.Recipe.MaxTokens > 700 {
+				batchOfEqualLengths(t, plain, m.VocabSize, dim, 300, 700) // in blocks
+			}
 
 			rng := rand.New(rand.NewPCG(9, 10))
-			lengths := []int32{17, 9, 13, 8}
-			padded := make([]int64, len(lengths)*17)
-			for i, n := range lengths {
+			mixed := []int32{17, 9, 13, 8}
+			padded := make([]int64, len(mixed)*17)
+			for i, n := range mixed {
 				for j := range n {
 					padded[i*17+int(j)] = rng.Int64N(int64(m.VocabSize))
 				}
 			}
-			got := make([]float32, len(lengths)*dim)
-			if err := plain.Run(padded, len(lengths), 17, lengths, got); err != nil {
+			got := make([]float32, len(mixed)*dim)
+			if err := plain.Run(padded, len(mixed), 17, mixed, got); err != nil {
 				t.Fatal(err)
 			}
-			for i, n := range lengths {
+			for i, n := range mixed {
 				ids := padded[i*17 : i*17+int(n)]
 				want, byFused := make([]float32, dim), make([]float32, dim)
 				if err := plain.Run(ids, 1, int(n), nil, want); err != nil {

@@ -65,11 +65,15 @@ func TestGraphMatchesPlainComputation(t *testing.T) {
 	}
 }
 
-// batchOfEqualLengths wants the same bits from batches as from texts one by one.
-func batchOfEqualLengths(t *testing.T, s *Session, vocab, dim int) {
+// batchOfEqualLengths wants the same bits from batches as from texts one by one, where
+// no lengths are given of a few short ones.
+func batchOfEqualLengths(t *testing.T, s *Session, vocab, dim int, lengths ...int) {
 	t.Helper()
+	if lengths == nil {
+		lengths = []int{3, 4, 7, 17}
+	}
 	rng := rand.New(rand.NewPCG(5, 6))
-	for _, length := range []int{3, 4, 7, 17} {
+	for _, length := range lengths {
 		const items = 13
 		ids := make([]int64, items*length)
 		for i := range ids {

@@ -52,9 +52,9 @@ def training_texts() -> list[str]:
     return [sentence(rng, rng.randint(3, 20)) for _ in range(400)] + ["Café Über naïve 0123456789 ( ) [ ] - , : '"]
 
 
-def texts() -> list[str]:
+def texts(long: bool) -> list[str]:
     rng = random.Random(2)
-    return [
+    some = [
         "a",
         sentence(rng, 9),
         sentence(rng, 160),  # longer than every limit
@@ -66,6 +66,9 @@ def texts() -> list[str]:
         sentence(rng, 30),
         sentence(rng, 2).strip(".!?;"),
     ]
+    if long:  # built graphs take long texts in blocks of 256 tokens
+        return some + [" ".join(sentence(rng, rng.randint(4, 25)) for _ in range(n)) for n in (14, 40, 62)]
+    return some
 
 
 # Tokenizers. Each gives (tokenizer, names of its special tokens).
@@ -206,7 +209,7 @@ def distilbert(**k):
 
 
 def make(name, covers, *, config, tokenizer, cls=transformers.AutoModel, pooling, modules=(), new=False, sbert=None, tok=None, st=None,
-         dtype=torch.float32, shards=1, buffers=None, calls=None, model_max=None, seed=None, limit=None, config_extra=None, leave_out=()):
+         dtype=torch.float32, shards=1, buffers=None, calls=None, model_max=None, seed=None, limit=None, config_extra=None, leave_out=(), long=False):
     """modules: what comes after the pooling, each (kind, config or None). calls: (call, args, prompt) each."""
     if WANTED and name not in WANTED:
         return
@@ -242,10 +245,10 @@ def make(name, covers, *, config, tokenizer, cls=transformers.AutoModel, pooling
                 weights["linear.bias"] = torch.randn(c["out_features"], generator=g)
             save_file(weights, folder / path / "model.safetensors")
     write(folder / "modules.json", listed)
-    reference(folder, covers, calls or [("encode", {}, "")], limit)
+    reference(folder, covers, calls or [("encode", {}, "")], limit, texts(long))
 
 
-def reference(folder: pathlib.Path, covers: str, calls, limit) -> None:
+def reference(folder: pathlib.Path, covers: str, calls, limit, all_texts) -> None:
     model = SentenceTransformer(str(folder), device="cpu", model_kwargs={"dtype": torch.float32}, local_files_only=True)
     if limit:
         model.max_seq_length = limit
@@ -253,7 +256,7 @@ def reference(folder: pathlib.Path, covers: str, calls, limit) -> None:
     for key in ("normalizer", "pre_tokenizer", "post_processor"):
         if "do_lower_case" not in covers and file[key] != loaded[key]:
             print(f"{folder.name}: transformers replaced the tokenizer's {key}", file=sys.stderr)
-    t, all_texts, out = model.tokenizer, texts(), []
+    t, out = model.tokenizer, []
     for call, args, prompt in calls:
         how = {k: v for k, v in args.items()}
         if call == "encode_document" and model.prompts.get("document", "") != prompt:
@@ -511,6 +514,15 @@ def main() -> None:
     make("qwen3-last-window-version4", "Qwen3 as transformers 4 spells it, window of 5 in the last layer, which only the last token needs; as many heads of keys as of queries",
          config=qwen(num_key_value_heads=2, use_sliding_window=True, sliding_window=5, max_window_layers=1), tokenizer=qwen_bpe, pooling=new_pooling(16, "lasttoken"),
          config_extra=four(kept), leave_out=("layer_types", "rope_parameters"), model_max=170)
+    mixed = ["full_attention", "sliding_attention"] * 2
+    make("modernbert-cls-long", "ModernBERT, texts of up to 1 200 tokens; every second layer is local, window 30, the last one too, of which only the first token is needed; cls + Normalize",
+         config=modernbert(num_hidden_layers=4, local_attention=30, layer_types=mixed, max_position_embeddings=1200), tokenizer=uncased, pooling=old(16, cls_token=True),
+         modules=[NORMALIZE], model_max=1200, long=True)
+    make("qwen3-last-long", "Qwen3, texts of up to 1 200 tokens; 4 heads to 2 of keys; every second layer has a window of 21, the last one too, of which only the last token is needed; last token",
+         config=qwen(num_attention_heads=4, num_key_value_heads=2, num_hidden_layers=4, layer_types=mixed, use_sliding_window=True, sliding_window=21, max_position_embeddings=1200),
+         tokenizer=qwen_bpe, pooling=old(16, lasttoken=True), tok={"padding_side": "left"}, model_max=1200, long=True)
+    make("xlmr-mean-long", "XLM-RoBERTa, texts of up to 1 000 tokens; fp16; mean + Normalize", config=roberta(transformers.XLMRobertaConfig, max_position_embeddings=1002),
+         tokenizer=xlmr_pieces, pooling=old(16, mean_tokens=True), modules=[NORMALIZE], dtype=torch.float16, sbert={"max_seq_length": 1000, "do_lower_case": False}, long=True)
 
 
 if __name__ == "__main__":
