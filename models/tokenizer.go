@@ -25,6 +25,9 @@ func (m *Model) tokenizer(f *folder, sub string) error {
 	if err != nil {
 		return err
 	}
+	if err := m.around(f, sub, t); err != nil {
+		return err
+	}
 	s, sbertRel, err := f.sbert(sub)
 	if err != nil {
 		return err
@@ -67,20 +70,10 @@ func (f *folder) unusualTokenizer(confRel, rel string, c tokenizerConfig, t map[
 	var model struct {
 		Dropout float64 `json:"dropout"`
 	}
-	var post struct {
-		Single     []templatePiece `json:"single"`
-		Processors []struct {
-			Single []templatePiece `json:"single"`
-		} `json:"processors"`
-	}
-	for key, into := range map[string]any{"truncation": &truncation, "model": &model, "post_processor": &post} {
+	for key, into := range map[string]any{"truncation": &truncation, "model": &model} {
 		if given(t[key]) {
 			_ = json.Unmarshal(t[key], into) // what is wrong with a part is for the tokenizer to say
 		}
-	}
-	pieces := post.Single
-	for _, p := range post.Processors {
-		pieces = append(pieces, p.Single...)
 	}
 	left := "of a long text the end would be kept, which is not supported"
 	out := "take it out in a copy of the folder, if the beginning of long texts may be kept"
@@ -98,7 +91,40 @@ func (f *folder) unusualTokenizer(confRel, rel string, c tokenizerConfig, t map[
 	case model.Dropout != 0:
 		return f.refuse(rel, "its model has a dropout: the same text would get other ids each time").
 			Hinting("take it out in a copy of the folder")
-	case slices.Contains(c.Inputs, "token_type_ids") && slices.ContainsFunc(pieces, templatePiece.typed):
+	}
+	return nil
+}
+
+// around refuses what a tokenizer puts around a text, or says of it, where the model does
+// not have it.
+func (m *Model) around(f *folder, sub string, t map[string]json.RawMessage) error {
+	rel := filepath.Join(sub, "tokenizer.json")
+	var post any
+	var template struct {
+		Single     []templatePiece `json:"single"`
+		Processors []struct {
+			Single []templatePiece `json:"single"`
+		} `json:"processors"`
+	}
+	for _, into := range []any{&post, &template} {
+		_ = json.Unmarshal(t["post_processor"], into) // what is wrong with it is for the tokenizer to say
+	}
+	for _, id := range aroundText(post) {
+		if id >= float64(m.VocabSize) {
+			return f.refuse(rel, "the tokenizer puts a token around each text whose id is %.0f, but the model has only %d tokens", id, m.VocabSize).
+				Hinting("tokenizer.json and the weights do not belong together: fetch the model folder again")
+		}
+	}
+	pieces := template.Single
+	for _, p := range template.Processors {
+		pieces = append(pieces, p.Single...)
+	}
+	settings, err := f.tokenizerSettings(sub)
+	if err != nil {
+		return err
+	}
+	var c tokenizerConfig
+	if err := decode(settings, &c); err == nil && slices.Contains(c.Inputs, "token_type_ids") && slices.ContainsFunc(pieces, templatePiece.typed) {
 		return f.refuse(rel, "its post_processor gives a text a token type other than 0, which is not supported").
 			Hinting("take token_type_ids out of model_input_names in a copy of the folder, if the type may be 0")
 	}

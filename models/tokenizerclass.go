@@ -51,18 +51,21 @@ type tokenizerClass struct {
 	normalizer   func(c tokenizerConfig, charsmap any) any
 	preTokenizer func(c tokenizerConfig) object
 	ends         func(c tokenizerConfig) (first, last string) // nil where the file says what is put around a text
+	special      map[string]string                            // tokens by the settings that would name others
+	maskStrips   bool                                         // the mask takes the space before it
+	extra        []string                                     // further special tokens
 }
 
 // classes are the classes of the architectures that are built, without the Fast
 // at the end of their names.
 var classes = map[string]tokenizerClass{
-	"BertTokenizer":       bertClass("[CLS]", "[SEP]"),
-	"DistilBertTokenizer": bertClass("[CLS]", "[SEP]"),
-	"ElectraTokenizer":    bertClass("[CLS]", "[SEP]"),
-	"MPNetTokenizer":      bertClass("<s>", "</s>"),
+	"BertTokenizer":       bertClass("[CLS]", "[SEP]", bracketed),
+	"DistilBertTokenizer": bertClass("[CLS]", "[SEP]", bracketed),
+	"ElectraTokenizer":    bertClass("[CLS]", "[SEP]", bracketed),
+	"MPNetTokenizer":      mpnetClass(),
 	"RobertaTokenizer":    robertaClass(),
 	"XLMRobertaTokenizer": pieceClass(3.0, onlyCharsmap),
-	"CamembertTokenizer":  pieceClass(nil, onlyCharsmap),
+	"CamembertTokenizer":  camembertClass(),
 	"AlbertTokenizer":     albertClass(),
 	"Qwen2Tokenizer":      qwenClass(),
 }
@@ -89,9 +92,35 @@ var classOf = map[string]string{
 	"qwen3": "Qwen2Tokenizer",
 }
 
+// sevenTokens are the special tokens of a class by the settings that would name others.
+func sevenTokens(tokens ...string) map[string]string {
+	m := map[string]string{}
+	for i, key := range namedTokens {
+		m[key] = tokens[i]
+	}
+	return m
+}
+
+var (
+	bracketed = sevenTokens("", "", "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
+	angled    = sevenTokens("<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>")
+)
+
+func mpnetClass() tokenizerClass {
+	class := bertClass("<s>", "</s>", sevenTokens("<s>", "</s>", "[UNK]", "</s>", "<pad>", "<s>", "<mask>"))
+	class.maskStrips = true
+	return class
+}
+
+func camembertClass() tokenizerClass {
+	class := pieceClass(nil, onlyCharsmap)
+	class.maskStrips, class.extra = true, []string{"<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED"}
+	return class
+}
+
 func name(t *tokenName, otherwise string) string { return string(or(t, tokenName(otherwise))) }
 
-func bertClass(first, last string) tokenizerClass {
+func bertClass(first, last string, specials map[string]string) tokenizerClass {
 	return tokenizerClass{
 		model: "WordPiece",
 		settings: func(c tokenizerConfig) object {
@@ -107,6 +136,7 @@ func bertClass(first, last string) tokenizerClass {
 		},
 		preTokenizer: func(tokenizerConfig) object { return object{"type": "BertPreTokenizer"} },
 		ends:         func(c tokenizerConfig) (string, string) { return name(c.CLS, first), name(c.SEP, last) },
+		special:      specials,
 	}
 }
 
@@ -121,7 +151,8 @@ func robertaClass() tokenizerClass {
 		preTokenizer: func(c tokenizerConfig) object {
 			return object{"type": "ByteLevel", "add_prefix_space": or(c.PrefixSpace, false), "trim_offsets": true, "use_regex": true}
 		},
-		ends: func(c tokenizerConfig) (string, string) { return name(c.CLS, "<s>"), name(c.SEP, "</s>") },
+		ends:    func(c tokenizerConfig) (string, string) { return name(c.CLS, "<s>"), name(c.SEP, "</s>") },
+		special: angled,
 	}
 }
 
@@ -145,7 +176,8 @@ func pieceClass(unknown any, normalizer func(tokenizerConfig, any) any) tokenize
 			return object{"type": "Sequence", "pretokenizers": []any{object{"type": "WhitespaceSplit"},
 				object{"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": true}}}
 		},
-		ends: func(c tokenizerConfig) (string, string) { return name(c.BOS, "<s>"), name(c.EOS, "</s>") },
+		ends:    func(c tokenizerConfig) (string, string) { return name(c.BOS, "<s>"), name(c.EOS, "</s>") },
+		special: angled,
 	}
 }
 
@@ -169,6 +201,7 @@ func albertClass() tokenizerClass {
 		return object{"type": "Sequence", "normalizers": steps}
 	})
 	class.ends = func(c tokenizerConfig) (string, string) { return name(c.CLS, "[CLS]"), "[SEP]" }
+	class.special = sevenTokens("[CLS]", "[SEP]", "<unk>", "[SEP]", "<pad>", "[CLS]", "[MASK]")
 	return class
 }
 
@@ -188,5 +221,6 @@ func qwenClass() tokenizerClass {
 				object{"type": "Split", "pattern": object{"Regex": qwenPieces}, "behavior": "Isolated", "invert": false},
 				object{"type": "ByteLevel", "add_prefix_space": or(c.PrefixSpace, false), "trim_offsets": true, "use_regex": false}}}
 		},
+		special: sevenTokens("", "<|endoftext|>", "<|endoftext|>", "", "<|endoftext|>", "", ""),
 	}
 }

@@ -15,9 +15,13 @@ import (
 // class that makes something else of it is refused, but for an ONNX file of an unknown architecture.
 func (m *Model) asItsClass(f *folder, sub string, t map[string]json.RawMessage) (changed bool, err error) {
 	rel, confRel := filepath.Join(sub, "tokenizer.json"), filepath.Join(sub, "tokenizer_config.json")
-	var c tokenizerConfig
-	if _, err := f.json(confRel, &c); err != nil {
+	settings, err := f.tokenizerSettings(sub)
+	if err != nil {
 		return false, err
+	}
+	var c tokenizerConfig
+	if err := decode(settings, &c); err != nil {
+		return false, f.refuse(confRel, "it is not the JSON that such a file holds: %v", err)
 	}
 	if err := f.unusualTokenizer(confRel, rel, c, t); err != nil {
 		return false, err
@@ -38,19 +42,30 @@ func (m *Model) asItsClass(f *folder, sub string, t map[string]json.RawMessage) 
 	}
 	c.Class = strings.TrimSuffix(c.Class, "Fast")
 	class, known := classes[cmp.Or(aliases[c.Class], c.Class)]
-	if strings.HasPrefix(conf.Type, "modernbert") || !given(t["model"]) {
+	if !given(t["model"]) {
 		return false, nil
 	}
+	known = known && !strings.HasPrefix(conf.Type, "modernbert")
+	var made *tokenizerClass
+	if known {
+		made = &class
+	}
+	if changed, err = f.addTokens(sub, settings, t, made); err != nil {
+		return false, err
+	}
+	if changed {
+		m.warn("the added tokens of %s are not those that %s and the files beside it name: as in sentence-transformers, they are", filepath.ToSlash(rel), filepath.ToSlash(confRel))
+	}
 	if !known {
-		if !slices.Contains(otherClasses, strings.TrimSuffix(c.Class, "Tokenizer")) {
-			return false, nil
+		if strings.HasPrefix(conf.Type, "modernbert") || !slices.Contains(otherClasses, strings.TrimSuffix(c.Class, "Tokenizer")) {
+			return changed, nil
 		}
 		if architectures[conf.Type] != nil {
 			return false, f.refuse(from, "the tokenizer is a %.100s, which may take tokenizer.json otherwise than it is written and is not supported", c.Class).
 				Hinting(`if tokenizer.json is right as it is, put "tokenizer_class": "PreTrainedTokenizerFast" into tokenizer_config.json in a copy of the folder`)
 		}
 		m.warn("%s makes the tokenizer a %.100s, which may take %s otherwise than it is written: it is taken as it is", filepath.ToSlash(from), c.Class, filepath.ToSlash(rel))
-		return false, nil
+		return changed, nil
 	}
 	parts, err := class.rebuild(c, t)
 	if err != nil {
@@ -61,7 +76,7 @@ func (m *Model) asItsClass(f *folder, sub string, t map[string]json.RawMessage) 
 		m.warn("%s makes the tokenizer a %s, which does not take everything from %s: as in sentence-transformers, its %s is that of the class",
 			filepath.ToSlash(from), c.Class, filepath.ToSlash(rel), strings.Join(parts, ", "))
 	}
-	return len(parts) > 0, nil
+	return changed || len(parts) > 0, nil
 }
 
 // rebuild sets the parts of a tokenizer.json that are not the class's, and names them.
@@ -106,7 +121,7 @@ func (class tokenizerClass) rebuild(c tokenizerConfig, t map[string]json.RawMess
 		return parts, nil
 	}
 	first, last := class.ends(c)
-	post, err := wrapping(first, last, file.AddedTokens, model["vocab"])
+	post, err := wrapping(first, last, file.AddedTokens, t["model"])
 	if err != nil {
 		return nil, err
 	}
@@ -198,16 +213,11 @@ func current(p any) any {
 	return o
 }
 
-type addedToken struct {
-	ID      int    `json:"id"`
-	Content string `json:"content"`
-}
-
 // wrapping is the post-processor that puts one token before and one behind a text.
-func wrapping(first, last string, added []addedToken, vocab json.RawMessage) (object, error) {
+func wrapping(first, last string, added []addedToken, model json.RawMessage) (object, error) {
 	special := object{}
 	piece := func(token string) (any, error) {
-		id, err := idOf(token, added, vocab)
+		id, err := idOf(token, added, model)
 		special[token] = object{"id": token, "ids": []any{id}, "tokens": []any{token}}
 		return object{"SpecialToken": object{"id": token, "type_id": 0.0}}, err
 	}
@@ -222,27 +232,20 @@ func wrapping(first, last string, added []addedToken, vocab json.RawMessage) (ob
 }
 
 // idOf is the id of a special token.
-func idOf(token string, added []addedToken, vocab json.RawMessage) (float64, error) {
+func idOf(token string, added []addedToken, model json.RawMessage) (float64, error) {
 	for _, t := range added {
 		if t.Content == token {
 			return float64(t.ID), nil
 		}
 	}
-	var ids map[string]float64
-	if json.Unmarshal(vocab, &ids) == nil {
-		if id, there := ids[token]; there {
-			return id, nil
-		}
+	ids, err := idsOf(model)
+	if id, there := ids[token]; there {
+		return id, nil
 	}
-	var pieces [][]any
-	if json.Unmarshal(vocab, &pieces) == nil {
-		for i, p := range pieces {
-			if len(p) > 0 && p[0] == token {
-				return float64(i), nil
-			}
-		}
+	if err == nil {
+		err = fmt.Errorf("it has no token %.40q", token)
 	}
-	return 0, fmt.Errorf("it has no token %.40q", token)
+	return 0, err
 }
 
 // aroundText lists the ids that a post-processor puts before and behind a text,
@@ -283,4 +286,13 @@ func aroundText(post any) []float64 {
 		return around
 	}
 	return nil
+}
+
+// decode reads settings into v.
+func decode(settings map[string]json.RawMessage, v any) error {
+	b, err := json.Marshal(settings)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, v)
 }

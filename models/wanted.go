@@ -32,7 +32,7 @@ func Wanted(dir string, names []string, onnx bool) []string {
 	subs := f.moduleFolders()
 	small := take("", promptsFile)
 	for _, sub := range subs {
-		files := append([]string{"config.json", "tokenizer.json", "tokenizer_config.json", "adapter_config.json"}, sbertFiles...)
+		files := append([]string{"config.json", "tokenizer.json", "tokenizer_config.json", specialTokensFile, addedTokensFile, "adapter_config.json"}, sbertFiles...)
 		small = take(sub, files...) && small
 	}
 	if !small {
