@@ -35,11 +35,11 @@ func modernBERT(c config) encoder {
 		e.wrong = fmt.Sprintf("global_attn_every_n_layers is %d", every)
 		return e
 	}
-	if or(c.LocalAttention, 0) < 0 {
-		e.wrong = fmt.Sprintf("local_attention is %d", *c.LocalAttention)
+	reach := or(c.Window, or(c.LocalAttention, 128)/2) // to each side; transformers takes sliding_window first
+	if reach < 0 {
+		e.wrong = fmt.Sprintf("the window of local attention is %d", reach)
 		return e
 	}
-	reach := or(c.LocalAttention, 128) / 2 // to each side
 	kinds := map[string]view{}
 	for kind, k := range map[string]struct {
 		span  span

@@ -8,7 +8,10 @@ import "fmt"
 func nomicBERT(c config) encoder {
 	e := bert(c)
 	e.prefix = "nomic_bert."
-	e.epsilon = or(c.NomicEpsilon, e.epsilon)
+	base := c.RopeTheta
+	if c.NomicHidden > 0 { // what the authors wrote; the port does not know their names
+		base, e.epsilon = c.NomicTheta, or(c.NomicEpsilon, e.epsilon)
+	}
 	e.act = or(c.Activation, "silu")
 	e.positionTable, e.norm = "", "emb_ln"
 	if e.types == 0 {
@@ -24,7 +27,7 @@ func nomicBERT(c config) encoder {
 			inner: p + "mlp.fc12", up: p + "mlp.fc11", outer: p + "mlp.fc2", outputNorm: p + "norm2",
 		}
 	}
-	theta, wrong := c.rope("", c.NomicTheta, 1000)
+	theta, wrong := c.rope("", base, 1000)
 	e.view = func(int) view { return view{everywhere, theta} }
 	switch {
 	case wrong != "":
