@@ -45,6 +45,12 @@ const (
 	addedTokensFile   = "added_tokens.json"
 )
 
+// The setting with further special tokens, and its old name.
+const (
+	extraTokens    = "extra_special_tokens"
+	oldExtraTokens = "additional_special_tokens"
+)
+
 // namedTokens are the settings of tokenizer_config.json that name a special token, in the
 // order in which transformers adds those that are missing.
 var namedTokens = []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}
@@ -63,16 +69,35 @@ func (f *folder) tokenizerSettings(sub string) (map[string]json.RawMessage, erro
 	if settings == nil {
 		settings = map[string]json.RawMessage{}
 	}
+	if old := settings[oldExtraTokens]; given(old) && !given(settings[extraTokens]) {
+		settings[extraTokens] = old
+	}
+	delete(settings, oldExtraTokens)
 	var special map[string]json.RawMessage
 	if _, err := f.json(filepath.Join(sub, specialTokensFile), &special); err != nil {
 		return nil, err
 	}
 	for key, value := range special {
-		if given(value) {
+		switch {
+		case !given(value):
+		case key == extraTokens:
+			settings[key] = joined(settings[key], value)
+		default:
 			settings[key] = value
 		}
 	}
 	return settings, nil
+}
+
+// joined is b behind a where both are lists, else b.
+func joined(a, b json.RawMessage) json.RawMessage {
+	var first, last []json.RawMessage
+	if json.Unmarshal(a, &first) == nil && json.Unmarshal(b, &last) == nil {
+		if both, err := json.Marshal(append(first, last...)); err == nil {
+			return both
+		}
+	}
+	return b
 }
 
 // addTokens makes the added tokens of a tokenizer.json what transformers 5 makes of them, by
@@ -161,9 +186,9 @@ func special(settings map[string]json.RawMessage, known *tokenizerClass) (named,
 			add(&named, settings[key])
 		}
 	}
-	raw := settings["extra_special_tokens"]
+	raw := settings[extraTokens]
 	if !given(raw) || string(raw) == "[]" {
-		raw = settings["additional_special_tokens"]
+		raw = settings[oldExtraTokens]
 	}
 	if !given(raw) {
 		if known != nil {

@@ -353,6 +353,10 @@ func TestDigest(t *testing.T) {
 		{"tokenizer_config.json", `{}`},
 		{"sentence_bert_config.json", `{}`},
 		{"1_Pooling/config.json", `{"pooling_mode":"mean" }`},
+		{"special_tokens_map.json", `{}`},
+		{"tokenizer_config.json", `{"tokenizer_class":"PreTrainedTokenizerFast"}`},
+		{"tokenizer.json", `{"model":{"vocab":{}}}`},
+		{"added_tokens.json", `{"x":1}`},
 	} {
 		put(t, dir, change.name, change.content)
 		d := digest(dir)

@@ -29,6 +29,8 @@ func TestTokenizerClasses(t *testing.T) {
 			Config    map[string]any `json:"tokenizer_config.json"`
 			Model     map[string]any `json:"config.json"`
 			Tokenizer map[string]any `json:"tokenizer.json"`
+			Old       map[string]any `json:"added_tokens.json"`
+			Specials  map[string]any `json:"special_tokens_map.json"`
 			IDs       [][]uint32     `json:"ids"`
 		} `json:"cases"`
 	}
@@ -51,6 +53,12 @@ func TestTokenizerClasses(t *testing.T) {
 			edit(t, dir, "tokenizer_config.json", c.Config)
 			edit(t, dir, "config.json", c.Model)
 			edit(t, dir, "tokenizer.json", c.Tokenizer)
+			for name, fields := range map[string]map[string]any{"added_tokens.json": c.Old, "special_tokens_map.json": c.Specials} {
+				if fields != nil {
+					put(t, dir, name, `{}`)
+					edit(t, dir, name, fields)
+				}
+			}
 			put(t, dir, "sentence_bert_config.json", `{}`) // its lower-casing is not the tokenizer's
 			m, err := Open(dir, Options{})
 			if c.IDs == nil {

@@ -1,5 +1,5 @@
 """Writes tokenizer_classes.json: what transformers 5 makes of folders whose
-tokenizer_config.json, config.json and tokenizer.json say different things.
+tokenizer_config.json, config.json, tokenizer.json and the files of older versions say different things.
 
     python make_tokenizer_classes.py        needs transformers 5.24
 
@@ -53,6 +53,26 @@ def cases():
                  {"normalizer": {"type": "BertNormalizer", "clean_text": False, "handle_chinese_chars": False, "strip_accents": True, "lowercase": True}}):
         yield BERT, {"tokenizer_class": "BertTokenizer"}, {}, part
         yield BERT, FAST, {}, part
+    # Tokens that tokenizer.json does not have among its added ones.
+    word, spaced = {"content": "word", "lstrip": True, "rstrip": False, "normalized": False, "single_word": False, "special": True}, "spaces and"
+    for base in (BERT, "roberta-bf16-shards-prefix", "xlmr-mean-long-limit", "modernbert-cls-biases", "qwen3-last-one-key-head"):
+        yield base, {}, {}, {}, {"added_tokens.json": {"word": 400, "a": 3, spaced: 5}}
+        yield base, {"additional_special_tokens": ["word", spaced], "mask_token": "cat"}, {}, {}
+        yield base, {"added_tokens_decoder": {"401": word, "400": {**word, "content": spaced, "special": False, "normalized": True}}}, {}, {}, {
+            "added_tokens.json": {"Hello": 9}, "special_tokens_map.json": {"additional_special_tokens": ["cat"], "cls_token": "a"}}
+        yield base, {"extra_special_tokens": {"image_token": "word"}, "other_token": "cat"}, {}, {}
+        yield base, {}, {}, {}, {"special_tokens_map.json": {"mask_token": word, "additional_special_tokens": ["cat"], "bos_token": "a-b"}}
+    for named in ({"cls_token": "[MASK]"}, {"extra_special_tokens": [{k: v for k, v in word.items() if k != "special"}, "cat"]}, {"unk_token": {"content": "[PAD]"}}):
+        yield BERT, {"tokenizer_class": "BertTokenizer"}, {}, {}, {"special_tokens_map.json": named}
+        yield BERT, {"tokenizer_class": "BertTokenizer", "extra_special_tokens": ["Hello"]}, {}, {}, {"special_tokens_map.json": named}
+    for list_ in ("additional_special_tokens", "extra_special_tokens"):
+        yield BERT, {list_: ["word"]}, {}, {}, {"special_tokens_map.json": {"additional_special_tokens": ["cat"]}}
+        yield BERT, {list_: ["word"]}, {}, {}, {"special_tokens_map.json": {"extra_special_tokens": ["cat"]}}
+    # Tokens that a class has by itself.
+    for base, name in ((BERT, "BertTokenizer"), ("mpnet-cls-prefix", "MPNetTokenizer"), ("roberta-bf16-shards-prefix", "RobertaTokenizer"), ("qwen3-last-one-key-head", "Qwen2Tokenizer"),
+                       ("xlmr-mean-long-limit", "XLMRobertaTokenizer"), ("camembert-mean", "CamembertTokenizer"), ("albert-cls-groups", "AlbertTokenizer")):
+        none = dict.fromkeys(("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"))
+        yield base, {**none, "tokenizer_class": name}, {}, {"added_tokens": []}
 
 
 def put(path, fields):
@@ -66,18 +86,21 @@ def put(path, fields):
 
 
 found = []
-for base, config, model, tokenizer in cases():
+for base, config, model, tokenizer, *others in cases():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder) / base
         shutil.copytree(HERE / "zoo" / base, folder)
         for name, fields in (("tokenizer_config.json", config), ("config.json", model), ("tokenizer.json", tokenizer)):
             put(folder / name, fields)
+        others = others[0] if others else {}
+        for name, fields in others.items():
+            (folder / name).write_text(json.dumps(fields))
         try:
             loaded = AutoTokenizer.from_pretrained(folder)
             ids = [loaded(text)["input_ids"] for text in TEXTS]
         except Exception:
             ids = None
-    found.append({"folder": base, "tokenizer_config.json": config, "config.json": model, "tokenizer.json": tokenizer, "ids": ids})
+    found.append({"folder": base, "tokenizer_config.json": config, "config.json": model, "tokenizer.json": tokenizer, **others, "ids": ids})
 with open(HERE / "tokenizer_classes.json", "w") as out:
     out.write('{"texts": ' + json.dumps(TEXTS) + ',\n"cases": [\n' + ",\n".join(json.dumps(c) for c in found) + "\n]}\n")
 print(len(found), "cases,", sum(c["ids"] is None for c in found), "that fail")
