@@ -83,7 +83,7 @@ func (f *folder) encoder(sub string, c config, files weightFiles) (*built, error
 	case given(c.Quantization) || given(c.Compression):
 		return nil, f.refuse(conf, "the weights are quantized, which is not supported").
 			Hinting("take the fp32 weights of the model")
-	case c.PositionKind != "" && c.PositionKind != "absolute" && !(c.PositionKind == "sans_pos" && c.ModelType == "modernbert"):
+	case c.PositionKind != "" && c.PositionKind != "absolute" && (c.PositionKind != "sans_pos" || c.ModelType != "modernbert"):
 		return nil, f.refuse(conf, "position_embedding_type %q is not supported, only absolute", c.PositionKind)
 	case c.Decoder || c.CrossAttn || or(c.Causal, false) && c.ModelType != "qwen3":
 		return nil, f.refuse(conf, "a decoder is not supported")
