@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -76,6 +77,24 @@ func (x *onnxFile) external(m *onnxpb.ModelProto) error {
 		x.bytes += st.Size()
 	}
 	return nil
+}
+
+// externalFiles are the slash-separated paths of the files that an ONNX file's weights lie
+// in. What is wrong with the file is for Open to say.
+func (f *folder) externalFiles(rel string) (files []string) {
+	x := &onnxFile{folder: f, rel: rel}
+	var m onnxpb.ModelProto
+	if raw, err := x.read(); err != nil || proto.Unmarshal(raw, &m) != nil {
+		return nil
+	}
+	for _, t := range tensorsOf(&m) {
+		for _, e := range t.GetExternalData() {
+			if file := path.Join(path.Dir(rel), e.GetValue()); e.GetKey() == "location" && !slices.Contains(files, file) {
+				files = append(files, file)
+			}
+		}
+	}
+	return files
 }
 
 // inside refuses data that really lies in dir where that is neither in the model's folder

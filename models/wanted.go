@@ -3,7 +3,6 @@ package models
 import (
 	"path"
 	"slices"
-	"strings"
 )
 
 // Wanted says which files of a model Open would read, for a folder dir that may
@@ -85,21 +84,19 @@ func (f *folder) wantsONNX(sub string, names []string, onnx bool) bool {
 	return !known || !slices.Contains(names, path.Join(sub, safetensorsFile)) && !slices.Contains(names, path.Join(sub, safetensorsIndex))
 }
 
-// takeONNX takes the ONNX file that choose would, and its external data: which files
-// those are stands in the file itself, so they are taken by the names that exporters
-// give, before it.
+// takeONNX takes the ONNX file that choose would and, once it is there, the files of
+// external data that it names.
 func (f *folder) takeONNX(sub string, names []string, take func(string, ...string) bool) {
 	for _, file := range onnxFiles {
 		name := path.Join(sub, file)
 		if !slices.Contains(names, name) {
 			continue
 		}
-		for _, other := range names {
-			if strings.HasPrefix(other, name+"_data") || strings.HasPrefix(other, name+".data") {
-				take("", other)
+		if take("", name) {
+			for _, location := range f.externalFiles(name) {
+				take("", location)
 			}
 		}
-		take("", name)
 		return
 	}
 }

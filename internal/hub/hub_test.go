@@ -23,6 +23,7 @@ import (
 	"localembed/internal/hub/hubtest"
 	"localembed/internal/testenv"
 	"localembed/models"
+	"localembed/models/modeltest"
 )
 
 const model = "some-org/bert.tiny"
@@ -165,6 +166,37 @@ func TestFetch(t *testing.T) {
 				t.Errorf("asked offline: %v", r)
 			}
 		})
+	}
+}
+
+// Where no graph can be built, the ONNX file is fetched, and what it names as its data.
+func TestFetchONNX(t *testing.T) {
+	s, dir, _ := serve(t, "bert-cls-one-layer")
+	look := modeltest.New()
+	look.Fill()
+	graph, data := modeltest.Outside(t, look.LookUp(t, 17, "fp32"), "parts/weights.bin")
+	for name, content := range map[string][]byte{"onnx/model.onnx": graph, "onnx/parts/weights.bin": data, "onnx/model.onnx_data_of_another": data} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, content, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filepath.Join(dir, "model.safetensors")); err != nil {
+		t.Fatal(err)
+	}
+	s.Add(t, model, "main", dir)
+	m := mustFetch(t, model)
+	want := []string{"1_Pooling/config.json", "config.json", "config_sentence_transformers.json", "modules.json", "onnx/model.onnx",
+		"onnx/parts/weights.bin", "sentence_bert_config.json", "tokenizer.json", "tokenizer_config.json"}
+	if d := cmp.Diff(want, list(t, m.Dir)); d != "" {
+		t.Errorf("files: %s", d)
+	}
+	opened, err := models.Open(m.Dir, models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if local, err := models.Open(dir, models.Options{}); err != nil || local.Recipe != opened.Recipe {
+		t.Errorf("%v: the recipes differ", err)
 	}
 }
 

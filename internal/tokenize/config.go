@@ -25,7 +25,6 @@ type addedToken struct {
 	ID         uint32 `json:"id"`
 	Content    string `json:"content"`
 	SingleWord bool   `json:"single_word"`
-	Normalized bool   `json:"normalized"`
 }
 
 type normalizer struct {
@@ -33,16 +32,12 @@ type normalizer struct {
 	CleanText   bool         `json:"clean_text"`
 	Ideographs  bool         `json:"handle_chinese_chars"`
 	Normalizers []normalizer `json:"normalizers"`
-	Charsmap    []byte       `json:"precompiled_charsmap"`
 	Pattern     pattern      `json:"pattern"`
-	Content     string       `json:"content"`
 }
 
 type preTokenizer struct {
 	Type          string         `json:"type"`
 	PreTokenizers []preTokenizer `json:"pretokenizers"`
-	UseRegex      *bool          `json:"use_regex"` // true where it is missing, as is Split
-	Split         *bool          `json:"split"`
 	Pattern       pattern        `json:"pattern"`
 	Behavior      string         `json:"behavior"`
 	Invert        bool           `json:"invert"`
@@ -54,19 +49,11 @@ type pattern struct {
 	Regex  string
 }
 
-// modelConfig keeps the vocabulary, which is most of the file, as it is.
 type modelConfig struct {
 	Type         string  `json:"type"`
 	UnkToken     string  `json:"unk_token"`
 	MaxWordChars int     `json:"max_input_chars_per_word"`
 	Dropout      float64 `json:"dropout"`
-	ByteFallback bool    `json:"byte_fallback"`
-	IgnoreMerges bool    `json:"ignore_merges"`
-	FuseUnk      bool    `json:"fuse_unk"`
-	WordPrefix   string  `json:"continuing_subword_prefix"`
-	WordSuffix   string  `json:"end_of_word_suffix"`
-
-	Vocab json.RawMessage `json:"vocab"`
 }
 
 // readConfig returns what is read here, and the same JSON without its own

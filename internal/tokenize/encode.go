@@ -96,7 +96,7 @@ func (t *Tokenizer) Encode(ctx context.Context, texts *column.Arena, docs []int3
 				}
 				part := docs[i*size : min((i+1)*size, len(docs))]
 				var done int
-				if err := t.threads.do(func() (err error) { done, err = t.encodeChunk(texts, part, room); return err }); err != nil {
+				if err := t.threads.do(func() (err error) { done, err = t.native.encode(t.limits, texts, part, &room); return err }); err != nil {
 					return ordered.fail(i, &DocumentError{part[done], err})
 				}
 				ordered.add(i, room.copy(done))
@@ -148,14 +148,14 @@ func (a *appender) fail(i int, err error) error {
 }
 
 func newChunk(docs, maxTokens int) chunk {
-	return chunk{make([]uint32, docs*maxTokens), make([]int64, docs), make([]bool, docs)}
+	return chunk{ids: make([]uint32, docs*maxTokens), ends: make([]int64, docs), truncated: make([]bool, docs)}
 }
 
 // copy is a chunk of exactly the first n documents.
 func (c chunk) copy(n int) chunk {
 	return chunk{
-		append([]uint32(nil), c.ids[:c.ends[n-1]]...),
-		append([]int64(nil), c.ends[:n]...),
-		append([]bool(nil), c.truncated[:n]...),
+		ids:       append([]uint32(nil), c.ids[:c.ends[n-1]]...),
+		ends:      append([]int64(nil), c.ends[:n]...),
+		truncated: append([]bool(nil), c.truncated[:n]...),
 	}
 }

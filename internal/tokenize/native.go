@@ -16,6 +16,7 @@ import (
 // goroutines at once.
 type native struct {
 	handle unsafe.Pointer
+	long   unsafe.Pointer // for long texts in parts, nil where they are taken whole
 }
 
 // facts is what the library knows of a loaded tokenizer.
@@ -26,37 +27,47 @@ type facts struct {
 }
 
 func loadNative(tokenizerJSON []byte) (*native, error) {
-	var options C.struct_tokenizers_options
-	var reason *C.char
-	handle := C.tokenizers_from_bytes((*C.uint8_t)(unsafe.SliceData(tokenizerJSON)), C.uint32_t(len(tokenizerJSON)), &options, &reason)
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	message := make([]byte, 512)
+	pin.Pin(&message[0])
+	out := C.struct_localembed_ids{message: (*C.uint8_t)(&message[0]), message_room: C.size_t(len(message))}
+	handle := C.localembed_load((*C.uint8_t)(unsafe.SliceData(tokenizerJSON)), C.size_t(len(tokenizerJSON)), &out)
 	if handle == nil {
-		defer C.tokenizers_free_string(reason)
-		return nil, errors.New(C.GoString(reason))
+		return nil, errors.New(string(message[:out.message_len]))
 	}
-	return &native{handle}, nil
+	return &native{handle: handle}, nil
+}
+
+// prepareParts makes ready for long texts in parts. It is called once.
+func (n *native) prepareParts(p parts) {
+	if p.allowed {
+		n.long = C.localembed_long(n.handle, C.bool(p.small), C.bool(p.letters))
+	}
 }
 
 func (n *native) close() {
+	C.localembed_free_long(n.long)
 	C.tokenizers_free_tokenizer(n.handle)
-	n.handle = nil
+	n.handle, n.long = nil, nil
 }
 
 func (n *native) describe() (facts, error) {
 	var f C.struct_localembed_facts
 	if !C.localembed_describe(n.handle, &f) {
-		return facts{}, errors.New("its post-processor does not take a text")
+		return facts{}, errors.New("its post-processor does not take a text once")
 	}
 	return facts{int(f.vocab_size), int(f.head), int(f.tail)}, nil
 }
 
 // limits is what each text is encoded with.
 type limits struct {
-	prompt    string
-	maxTokens int
-	tail      int
-	cuts      cuts
-	words     bool // texts may be cut in front of words (see safeWordCuts)
-	runs      runs
+	prompt     string
+	maxTokens  int
+	firstBytes int // of a long text, tokenized first
+	tail       int
+	cuts       cuts
+	whole      bool // long texts are not taken in parts
 }
 
 // chunk is the result of one call: flat ids of consecutive documents.
@@ -64,12 +75,13 @@ type chunk struct {
 	ids       []uint32
 	ends      []int64
 	truncated []bool
+	work      int // bytes that were tokenized, some of them more than once
 }
 
 // encode fills out with texts docs[0], docs[1], … and returns how many it
 // encoded; if fewer than asked, the error says what was wrong with the next one.
 // out has room for len(docs) documents of maxTokens.
-func (n *native) encode(l limits, texts *column.Arena, docs []int32, out chunk) (int, error) {
+func (n *native) encode(l limits, texts *column.Arena, docs []int32, out *chunk) (int, error) {
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	message := make([]byte, 512)
@@ -79,9 +91,13 @@ func (n *native) encode(l limits, texts *column.Arena, docs []int32, out chunk) 
 		pin.Pin(p)
 	}
 	cl := C.struct_localembed_limits{
-		max_tokens: C.size_t(l.maxTokens),
-		tail:       C.size_t(l.tail),
-		cuts:       l.cuts.native(),
+		max_tokens:  C.size_t(l.maxTokens),
+		first_bytes: C.size_t(l.firstBytes),
+		tail:        C.size_t(l.tail),
+		cuts:        l.cuts.native(),
+	}
+	if !l.whole {
+		cl.longs = n.long
 	}
 	if len(l.prompt) > 0 {
 		pin.Pin(prompt)
@@ -104,6 +120,7 @@ func (n *native) encode(l limits, texts *column.Arena, docs []int32, out chunk) 
 		message_room: C.size_t(len(message)),
 	}
 	done := int(C.localembed_encode(n.handle, &cl, &ct, &co))
+	out.work = int(co.work)
 	if done < len(docs) {
 		return done, errors.New(string(message[:co.message_len]))
 	}

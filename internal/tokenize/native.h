@@ -1,13 +1,9 @@
 // The entry points of libtokenizers.a that this package calls. The structs are
-// those of native/tokenizers/src; tokenizers_* come from the Rust source of
+// those of native/tokenizers/src; tokenizers_* comes from the Rust source of
 // github.com/daulet/tokenizers.
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-struct tokenizers_options {
-	bool encode_special_tokens;
-};
 
 struct localembed_facts {
 	uint32_t vocab_size;
@@ -25,8 +21,10 @@ struct localembed_limits {
 	const uint8_t *prompt;
 	size_t prompt_len;
 	size_t max_tokens;
+	size_t first_bytes;
 	size_t tail;
 	struct localembed_cuts cuts;
+	const void *longs;
 };
 
 struct localembed_texts {
@@ -43,12 +41,14 @@ struct localembed_ids {
 	uint8_t *message;
 	size_t message_room;
 	size_t message_len;
+	size_t work;
 };
 
-void *tokenizers_from_bytes(const uint8_t *bytes, uint32_t len, const struct tokenizers_options *options, char **error);
 void tokenizers_free_tokenizer(void *tokenizer);
-void tokenizers_free_string(char *string);
 
+void *localembed_load(const uint8_t *bytes, size_t len, struct localembed_ids *out);
+void *localembed_long(const void *tokenizer, bool small, bool letters);
+void localembed_free_long(void *longs);
 bool localembed_describe(const void *tokenizer, struct localembed_facts *facts);
 size_t localembed_encode(const void *tokenizer, const struct localembed_limits *limits,
 	const struct localembed_texts *texts, struct localembed_ids *out);

@@ -11,11 +11,10 @@
 //     cannot be encoded is an error that names it. U+0000 is a character like any
 //     other.
 //   - The result depends on the texts alone, not on the number of cores.
-//   - A long text costs no more than a few times its part within the limit, for
-//     BERT's kind of tokenizer whatever it is made of (see safeCuts), for byte-level
-//     BPE and SentencePiece's kind if it has English words now and then (see
-//     safeWordCuts); a few dozen times that part if it has long runs of letters and
-//     digits or, for SentencePiece's, ideographs (see runs). Tokenizers outside these arguments take texts whole.
+//   - A long text costs no more than a few dozen times its part within the limit,
+//     whatever it is made of, but for white space and combining marks: by safeCuts for
+//     BERT's kind of tokenizer, by safeParts for byte-level BPE, SentencePiece's and
+//     others. A tokenizer outside these arguments takes texts whole.
 //
 // Texts come in and ids go out as flat memory, and one call into the library
 // encodes hundreds of documents.
@@ -33,6 +32,10 @@ type Options struct {
 	MaxTokens int    // most ids a document has, special tokens and prompt included; at least 1
 	Prompt    string // put before every text as it is
 }
+
+// firstBytesPerToken is how much of a long text is tokenized first, for a token of
+// the limit: English has four to five bytes a token, and what is too little grows.
+const firstBytesPerToken = 8
 
 // Tokenizer encodes texts. It may be used by several goroutines at once, but not
 // after Close.
@@ -86,10 +89,9 @@ func (t *Tokenizer) prepare(o Options, c *config) error {
 		return fault.New(fault.Usage, "a limit of %d tokens leaves no room for a text: the prompt and the special tokens alone are %d", o.MaxTokens, fixed).
 			Hinting("raise --max-tokens, or use a shorter prompt")
 	}
-	t.limits = limits{prompt: o.Prompt, maxTokens: o.MaxTokens, tail: t.facts.tail, cuts: safeCuts(c)}
-	t.limits.words = t.limits.cuts == (cuts{}) && safeWordCuts(c)
-	if t.limits.words {
-		t.limits.runs = safeRuns(c)
+	t.limits = limits{prompt: o.Prompt, maxTokens: o.MaxTokens, firstBytes: o.MaxTokens * firstBytesPerToken, tail: t.facts.tail, cuts: safeCuts(c)}
+	if t.limits.cuts == (cuts{}) {
+		t.native.prepareParts(safeParts(c))
 	}
 	return nil
 }
@@ -99,7 +101,7 @@ func (t *Tokenizer) promptTokens(prompt string) (int, error) {
 	var text column.Arena
 	text.Append([]byte(prompt))
 	room := newChunk(1, len(prompt)*8+t.facts.head+t.facts.tail+4)
-	if _, err := t.native.encode(limits{maxTokens: len(room.ids), tail: t.facts.tail}, &text, []int32{0}, room); err != nil {
+	if _, err := t.native.encode(limits{maxTokens: len(room.ids), firstBytes: len(prompt), tail: t.facts.tail}, &text, []int32{0}, &room); err != nil {
 		return 0, fault.New(fault.Usage, "the prompt %q cannot be tokenized", prompt).Because(err).
 			Hinting("use another prompt")
 	}

@@ -1,25 +1,11 @@
 //! Encodes many documents in one call, from and into flat memory of the caller.
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
-
-use tokenizers::{Encoding, Token, Tokenizer};
+use tokenizers::{Encoding, Tokenizer};
 
 use crate::boundary::Cuts;
 use crate::daulet::UnifiedTokenizer;
-
-/// Bytes of a long text tokenized first, per token of the limit. English has
-/// four to five bytes a token; what is too little is doubled.
-const FIRST_BYTES_PER_TOKEN: usize = 8;
-
-/// What a loaded tokenizer is like: `localembed_facts` in native.h.
-#[repr(C)]
-pub struct Facts {
-    /// The largest token id, plus one.
-    vocab_size: u32,
-    /// Special tokens put before and after every text.
-    head: u32,
-    tail: u32,
-}
+use crate::load::{guarded, hugging_face};
+use crate::long::{Long, GROWTH};
 
 /// How to encode: `localembed_limits` in native.h.
 #[repr(C)]
@@ -28,8 +14,12 @@ pub struct Limits {
     prompt_len: usize,
     /// Most ids a document may have, special tokens included.
     max_tokens: usize,
+    /// Bytes of a long text that are tokenized first.
+    first_bytes: usize,
     tail: usize,
     cuts: Cuts,
+    /// What localembed_long returned for this tokenizer, or null.
+    long: *const Long,
 }
 
 /// The documents of a call: `localembed_texts` in native.h. Text i is
@@ -52,33 +42,15 @@ pub struct Ids {
     message: *mut u8,
     message_room: usize,
     message_len: usize,
+    /// Bytes that were tokenized, some of them more than once.
+    work: usize,
 }
 
-/// Describes the tokenizer that `tokenizers_from_bytes` returned. False if it
-/// cannot be used.
-///
-/// # Safety
-/// `tokenizer` must be live, `facts` writable.
-#[no_mangle]
-pub unsafe extern "C" fn localembed_describe(tokenizer: *const UnifiedTokenizer, facts: *mut Facts) -> bool {
-    let described = catch_unwind(AssertUnwindSafe(|| describe(hugging_face(&*tokenizer)?)));
-    match described {
-        Ok(Ok(found)) => {
-            *facts = found;
-            true
-        }
-        _ => false,
+impl Ids {
+    pub unsafe fn say(&mut self, reason: &str) {
+        self.message_len = reason.len().min(self.message_room);
+        std::ptr::copy_nonoverlapping(reason.as_ptr(), self.message, self.message_len);
     }
-}
-
-fn describe(tokenizer: &Tokenizer) -> Result<Facts, String> {
-    let vocab_size = tokenizer.get_vocab(true).values().max().map_or(0, |id| id + 1);
-    let word = Encoding::from_tokens(vec![Token::new(0, "a".into(), (0, 1))], 0);
-    let wrapped = tokenizer.post_process(word, None, true).map_err(|e| e.to_string())?;
-    let special = wrapped.get_special_tokens_mask();
-    let head = special.iter().take_while(|&&s| s == 1).count();
-    let tail = special.len().checked_sub(head + 1).ok_or("the post-processor drops the text")?;
-    Ok(Facts { vocab_size, head: head as u32, tail: tail as u32 })
 }
 
 /// Encodes the documents in their order and returns how many it has encoded.
@@ -94,29 +66,28 @@ pub unsafe extern "C" fn localembed_encode(
     out: *mut Ids,
 ) -> usize {
     let (limits, texts, out) = (&*limits, &*texts, &mut *out);
+    out.work = 0;
     let mut written = 0usize;
     let mut buffer = String::new();
     for i in 0..texts.count {
         let doc = *texts.docs.add(i) as usize;
         let start = if doc == 0 { 0 } else { *texts.ends.add(doc - 1) as usize };
         let bytes = slice(texts.data.add(start), *texts.ends.add(doc) as usize - start);
-        let encoded = catch_unwind(AssertUnwindSafe(|| {
+        let encoded = guarded(|| {
             let room = std::slice::from_raw_parts_mut(out.ids.add(written), limits.max_tokens);
-            encode(hugging_face(&*tokenizer)?, limits, bytes, &mut buffer, room)
-        }));
-        let reason = match encoded {
-            Ok(Ok((n, truncated))) => {
+            encode(hugging_face(&*tokenizer)?, limits, bytes, &mut buffer, room, &mut out.work)
+        });
+        match encoded {
+            Ok((n, truncated)) => {
                 written += n;
                 *out.ends.add(i) = written as i64;
                 *out.truncated.add(i) = truncated;
-                continue;
             }
-            Ok(Err(reason)) => reason,
-            Err(_) => "the tokenizer panicked".to_string(),
-        };
-        out.message_len = reason.len().min(out.message_room);
-        std::ptr::copy_nonoverlapping(reason.as_ptr(), out.message, out.message_len);
-        return i;
+            Err(reason) => {
+                out.say(&reason);
+                return i;
+            }
+        }
     }
     texts.count
 }
@@ -129,43 +100,51 @@ fn encode(
     text: &[u8],
     buffer: &mut String,
     room: &mut [u32],
+    work: &mut usize,
 ) -> Result<(usize, bool), String> {
     let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
     let prompt = std::str::from_utf8(unsafe { slice(limits.prompt, limits.prompt_len) }).map_err(|e| e.to_string())?;
-    let mut from = limits.max_tokens.saturating_mul(FIRST_BYTES_PER_TOKEN);
+    let mut from = limits.first_bytes;
+    let long = unsafe { limits.long.as_ref() }.filter(|_| text.len() >= from);
+    if let Some(long) = long {
+        let found = long.beginning(tokenizer, prompt, text, limits.max_tokens, from).map_err(|e| e.to_string())?;
+        *work += found.work;
+        if let Some(tokens) = found.tokens {
+            let wrapped = tokenizer.post_process(Encoding::from_tokens(tokens, 0), None, true).map_err(|e| e.to_string())?;
+            return keep(wrapped.get_ids(), limits, room);
+        }
+    }
     loop {
         let end = limits.cuts.prefix(text, from);
         buffer.clear();
         buffer.push_str(prompt);
         limits.cuts.squeeze(&text[..end], buffer);
+        *work += buffer.len();
         let encoding = tokenizer.encode_fast(buffer.as_str(), true).map_err(|e| e.to_string())?;
-        let ids = encoding.get_ids();
-        if ids.is_empty() {
-            return Err("the tokenizer returned no tokens".to_string());
+        if encoding.get_ids().len() > limits.max_tokens || end == text.len() {
+            return keep(encoding.get_ids(), limits, room);
         }
-        if ids.len() > limits.max_tokens {
-            let kept = limits.max_tokens - limits.tail;
-            room[..kept].copy_from_slice(&ids[..kept]);
-            room[kept..].copy_from_slice(&ids[ids.len() - limits.tail..]);
-            return Ok((limits.max_tokens, true));
-        }
-        if end == text.len() {
-            room[..ids.len()].copy_from_slice(ids);
-            return Ok((ids.len(), false));
-        }
-        from = end.saturating_mul(2);
+        from = end.saturating_mul(GROWTH);
     }
 }
 
-fn hugging_face(tokenizer: &UnifiedTokenizer) -> Result<&Tokenizer, String> {
-    match tokenizer {
-        UnifiedTokenizer::HuggingFace(t) => Ok(t),
-        UnifiedTokenizer::Tiktoken(..) => Err("not a tokenizer.json tokenizer".to_string()),
+/// Copies the ids that the limit allows: the first ones, and the special ones at the end.
+fn keep(ids: &[u32], limits: &Limits, room: &mut [u32]) -> Result<(usize, bool), String> {
+    if ids.is_empty() {
+        return Err("the tokenizer returned no tokens".to_string());
     }
+    if ids.len() <= limits.max_tokens {
+        room[..ids.len()].copy_from_slice(ids);
+        return Ok((ids.len(), false));
+    }
+    let kept = limits.max_tokens - limits.tail;
+    room[..kept].copy_from_slice(&ids[..kept]);
+    room[kept..].copy_from_slice(&ids[ids.len() - limits.tail..]);
+    Ok((limits.max_tokens, true))
 }
 
 /// A slice that may have no address when it is empty, as Go passes it.
-unsafe fn slice<'a>(data: *const u8, len: usize) -> &'a [u8] {
+pub unsafe fn slice<'a>(data: *const u8, len: usize) -> &'a [u8] {
     if len == 0 {
         &[]
     } else {

@@ -4,6 +4,10 @@ mod batch;
 mod boundary;
 #[allow(dead_code, unused_imports, clippy::all)]
 mod daulet;
+mod inside;
+mod load;
+mod long;
+mod plain;
 
 /// Tokenizing allocates several small vectors per word; with glibc's allocator
 /// one core is a quarter slower.
