@@ -7,6 +7,7 @@ type attention struct {
 	form
 	heads, keyHeads, size int    // heads of queries; heads of keys and values; size of a head
 	bias                  string // added to the scores where texts attend at once, [items or 1, heads or 1, length or 1, length]; "" for none
+	causal                bool   // the operator itself hides what is behind a token
 	blocks                blocks // how long texts attend
 	turns                 *turns // rotary positions, or nil
 	items, length, rows   string // int64 [1] each, and the shape [items, -1, hidden]
@@ -21,8 +22,8 @@ func (a attention) add(b *builder, names layer, queries, x string, epsilon float
 		bias = p.cut(b, bias, 2)
 	}
 	scale := 1 / math.Sqrt(float64(a.size))
-	if a.fused && !a.masked && a.turns == nil {
-		return a.foreign(b, names, queries, x, bias, scale)
+	if a.own() {
+		return a.foreign(b, names, queries, x, bias, epsilon, p)
 	}
 	shape := func(dims ...string) string { return b.op("Concat", dims, attrInt("axis", 0)) }
 	perHead := func(name, norm, x string, heads int, scale float64) string {
@@ -113,17 +114,6 @@ func (a attention) attend(b *builder, q, k, v, bias, keys string) string {
 		y = b.op("Reshape", []string{y, shape(a.heads, b.ints(int64(a.size)))})
 	}
 	return b.op("Transpose", []string{y}, attrInts("perm", 0, 2, 1, 3))
-}
-
-// foreign is the same by ONNX Runtime's own operator.
-func (a attention) foreign(b *builder, names layer, queries, x, bias string, scale float64) string {
-	part := func(name, x string) string { return b.op("Reshape", []string{b.linear(name, x, 1), a.rows}) }
-	in := []string{part(names.query, queries), part(names.key, x), part(names.value, x)}
-	if bias != "" {
-		in = append(in, "", "", bias)
-	}
-	y := b.foreign(fusedDomain, "MultiHeadAttention", in, attrInt("num_heads", int64(a.heads)), attrFloat("scale", scale))
-	return b.op("Reshape", []string{y, b.ints(-1, int64(a.heads*a.size))})
 }
 
 // maskBias is what is added to the scores: 0 for a token, hidden for padding, whose

@@ -28,7 +28,7 @@ func (e *built) graph(h head, f form) (Graph, error) {
 		a.bias = d
 	}
 	a.items, a.length = items, length
-	if f.tokens > maxWhole && e.distances == "" {
+	if f.tokens > maxWhole && e.distances == "" && !a.own() {
 		a.blocks = b.blocks(length, a.bias)
 	}
 	a.rows = b.op("Concat", []string{items, b.ints(-1), b.ints(int64(e.hidden))}, attrInt("axis", 0))
@@ -72,8 +72,9 @@ func (e *built) sights(b *builder, a attention) func(l int) attention {
 	biases, turned := map[span]string{everywhere: a.bias}, map[float64]turns{}
 	return func(l int) attention {
 		v, a := e.view(l), a
+		a.causal = a.own() && v.span == span{-1, 0}
 		bias, ok := biases[v.span]
-		if !ok {
+		if !ok && !a.causal {
 			bias = a.spanBias(b, v.span)
 			biases[v.span] = bias
 		}

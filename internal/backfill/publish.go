@@ -2,7 +2,7 @@ package backfill
 
 import (
 	"context"
-	"runtime"
+	"runtime/debug"
 	"slices"
 
 	"localembed/internal/checkpoint"
@@ -34,7 +34,7 @@ func (r *run) publish(ctx context.Context, in <-chan *window) error {
 		r.free <- w
 		// What a shard was written with is garbage now. Collected at once, the
 		// peak of memory does not depend on when the collector happens to run.
-		runtime.GC()
+		debug.FreeOSMemory()
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -70,6 +71,21 @@ func TestEveryKind(t *testing.T) {
 				}
 				agree(t, "padded", got[i*dim:(i+1)*dim], want)
 				agree(t, "fused", byFused, want)
+			}
+			lengths := []int{40}
+			if m.Recipe.MaxTokens > 700 {
+				lengths = append(lengths, 700) // in blocks, and at once
+			}
+			for _, n := range lengths {
+				ids := make([]int64, 2*n)
+				for i := range ids {
+					ids[i] = rng.Int64N(int64(m.VocabSize))
+				}
+				want, byFused := make([]float32, 2*dim), make([]float32, 2*dim)
+				if err := errors.Join(plain.Run(ids, 2, n, nil, want), fused.Run(ids, 2, n, nil, byFused)); err != nil {
+					t.Fatal(err)
+				}
+				agree(t, "fused, two texts", byFused, want)
 			}
 		})
 	}

@@ -98,27 +98,32 @@ func numValues(h *format.PageHeader) int32 {
 	return h.DataPageHeaderV2.V.NumValues
 }
 
-// header decodes the page header at c.pos and returns its size. It reads
-// into the page's buffer: a header with texts of megabytes in its statistics needs no second one.
+// header decodes the page header at c.pos and returns its size. It reads into the
+// page's buffer, and texts of megabytes in a header's statistics not at all.
 func (c *Column) header(h *format.PageHeader) (int64, error) {
-	want := int64(headGuess)
-	for {
-		n := min(want, c.end-c.pos)
-		if n <= 0 {
+	c.raw = c.raw[:0]
+	for at := c.pos; ; {
+		n := min(headGuess+int64(len(c.raw)), c.end-at)
+		if n <= 0 && at == c.pos {
 			return 0, corrupt("a column chunk ends after %d of its %d values", c.entries, c.chunk.NumValues)
 		}
-		c.raw = slices.Grow(c.raw[:0], int(n))[:n]
-		if err := c.readAt(c.raw, c.pos); err != nil {
+		had := len(c.raw)
+		c.raw = slices.Grow(c.raw, int(n))[:had+int(n)]
+		if err := c.readAt(c.raw[had:], at); err != nil {
 			return 0, err
 		}
+		at += n
 		size, err := wire.StructSize(c.raw)
-		if errors.Is(err, io.ErrUnexpectedEOF) && int64(size) <= min(c.end-c.pos, headMax) {
-			want = max(2*want, int64(size)+headGuess)
+		if lacks := int64(size - len(c.raw)); errors.Is(err, io.ErrUnexpectedEOF) && lacks <= min(c.end-at, headMax) {
+			var skip int
+			c.raw, skip = wire.Shorten(c.raw)
+			at += int64(skip)
 			continue
 		}
 		if err != nil {
 			return 0, corrupt("a page header does not hold together").Because(err)
 		}
+		whole := at - c.pos - int64(len(c.raw)-size)
 		if err := thrift.Unmarshal(&thrift.CompactProtocol{}, c.raw[:size], h); err != nil {
 			return 0, corrupt("a page header does not hold together").Because(err)
 		}
@@ -128,7 +133,7 @@ func (c *Column) header(h *format.PageHeader) (int64, error) {
 		if missing {
 			return 0, corrupt("a page header does not hold together")
 		}
-		return int64(size), nil
+		return whole, nil
 	}
 }
 

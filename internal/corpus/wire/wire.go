@@ -37,17 +37,29 @@ const (
 // io.ErrUnexpectedEOF if b ends within it, the size then the least that it can
 // have, and ErrMalformed if no more bytes could make it whole.
 func StructSize(b []byte) (int, error) {
-	w := walker{b: b}
+	w := walker{b: b, binary: -1}
 	if err := w.structure(0); err != nil {
 		return w.at + w.lacks, err
 	}
 	return w.at, nil
 }
 
+// Shorten leaves the value that b ends within empty, if that is of bytes: with what
+// follows the value, the result is the same structure but for it. skip is how many
+// bytes of the value follow b, 0 if b ends elsewhere.
+func Shorten(b []byte) (short []byte, skip int) {
+	w := walker{b: b, binary: -1}
+	if err := w.structure(0); !errors.Is(err, io.ErrUnexpectedEOF) || w.binary < 0 {
+		return b, 0
+	}
+	return append(b[:w.binary], 0), w.lacks - (len(b) - w.at)
+}
+
 type walker struct {
-	b     []byte
-	at    int
-	lacks int // bytes that follow at, of which b does not have all
+	b      []byte
+	at     int
+	lacks  int // bytes that follow at, of which b does not have all
+	binary int // where the length of the bytes stands that b ends within, -1 elsewhere
 }
 
 func (w *walker) structure(depth int) error {
@@ -86,11 +98,16 @@ func (w *walker) value(t byte, depth int) error {
 	case typeDouble:
 		return w.skip(8)
 	case typeBinary:
+		start := w.at
 		n, err := w.varint()
 		if err != nil {
 			return err
 		}
-		return w.skip(n)
+		err = w.skip(n)
+		if err != nil {
+			w.binary = start
+		}
+		return err
 	case typeList, typeSet:
 		return w.list(depth + 1)
 	case typeMap:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"reflect"
 	"testing"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -29,6 +30,42 @@ func TestStructSize(t *testing.T) {
 				t.Errorf("%T cut at %d of %d: at least %d, %v", v, n, len(b), least, err)
 			}
 		}
+	}
+}
+
+// What is left out where the bytes end within it is empty, and all else as it was.
+func TestShorten(t *testing.T) {
+	header := format.PageHeader{Type: format.DataPageV2, UncompressedPageSize: 1 << 30, CompressedPageSize: -5, CRC: 77}
+	header.DataPageHeaderV2 = thrift.New(format.DataPageHeaderV2{NumValues: 9, IsCompressed: thrift.New(false)})
+	header.DataPageHeaderV2.V.Statistics.MaxValue = bytes.Repeat([]byte("x"), 300)
+	header.DataPageHeaderV2.V.Statistics.MinValue = bytes.Repeat([]byte("y"), 200)
+	whole, err := thrift.Marshal(&thrift.CompactProtocol{}, &header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shortened := 0
+	for n := range whole {
+		short, skip := Shorten(bytes.Clone(whole[:n]))
+		if skip == 0 {
+			continue
+		}
+		shortened++
+		var got format.PageHeader
+		if err := thrift.Unmarshal(&thrift.CompactProtocol{}, append(short, whole[n+skip:]...), &got); err != nil {
+			t.Fatalf("cut at %d: %v", n, err)
+		}
+		want := header
+		if len(got.DataPageHeaderV2.V.Statistics.MaxValue) == 0 {
+			want.DataPageHeaderV2.V.Statistics.MaxValue = got.DataPageHeaderV2.V.Statistics.MaxValue
+		} else {
+			want.DataPageHeaderV2.V.Statistics.MinValue = got.DataPageHeaderV2.V.Statistics.MinValue
+		}
+		if !reflect.DeepEqual(got, want) || len(got.DataPageHeaderV2.V.Statistics.MinValue) == 200 && len(got.DataPageHeaderV2.V.Statistics.MaxValue) == 300 {
+			t.Errorf("cut at %d: %+v", n, got)
+		}
+	}
+	if shortened < 500 {
+		t.Errorf("%d places lie within a value", shortened)
 	}
 }
 
