@@ -256,3 +256,15 @@ func TestStatistics(t *testing.T) {
 		}
 	}
 }
+
+// Row groups are of 8 MiB, and of small windows an eighth of the shard, at least 1 MiB.
+func TestRowGroups(t *testing.T) {
+	w := newWindow(t, 1, 384, false)
+	for rows, want := range map[int]int{100: 1, 682: 1, 683: 2, 8192: 8, 43_690: 9, 250_000: 46} {
+		docs := make([]int32, rows)
+		rest := Rows{Docs: docs, Columns: w.rows.Columns}
+		if got := len(w.layout.rowGroups(rest)); got != want {
+			t.Errorf("%d rows of 384 floats are in %d row groups, want %d", rows, got, want)
+		}
+	}
+}

@@ -20,8 +20,12 @@ import (
 
 const (
 	// rowGroupBytes ends a row group: of vectors, or of ids and kept values. What
-	// a row group holds stays in memory, compressed, until it is complete.
-	rowGroupBytes = 8 << 20
+	// a row group holds stays in memory, compressed, until it is complete, so that
+	// small windows, which are for little memory, have smaller ones: shardGroups of
+	// them, but not below leastGroupBytes.
+	rowGroupBytes   = 8 << 20
+	leastGroupBytes = 1 << 20
+	shardGroups     = 8
 	// fetchBytes of vectors are asked for at a time.
 	fetchBytes = 1 << 20
 	// pageBytes is the size of a page before compression. A query reads single
@@ -112,13 +116,15 @@ func encoders() int { return max(1, min(4, runtime.GOMAXPROCS(0)/4)) }
 // rowGroups cuts the documents: by the bytes of vectors, then by those of ids
 // and kept values, at least one document each.
 func (l *Layout) rowGroups(r Rows) (groups [][]int32) {
-	most := max(1, int(l.group)/(4*l.dim))
+	whole := int64(len(r.Docs)) * int64(4*l.dim)
+	limit := min(l.group, max(leastGroupBytes, whole/shardGroups))
+	most := max(1, int(limit)/(4*l.dim))
 	from, kept := 0, int64(0)
 	for i, doc := range r.Docs {
 		for j := range r.Columns.Leaves {
 			kept += r.Columns.Leaves[j].RowBytes(int(doc))
 		}
-		if i+1 == len(r.Docs) || i+1-from == most || kept >= l.group {
+		if i+1 == len(r.Docs) || i+1-from == most || kept >= limit {
 			groups = append(groups, r.Docs[from:i+1])
 			from, kept = i+1, 0
 		}
